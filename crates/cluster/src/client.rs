@@ -18,6 +18,7 @@ mod machine;
 mod map;
 mod prepare;
 mod purge;
+mod search;
 mod server;
 mod shared;
 mod submission;

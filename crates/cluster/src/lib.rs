@@ -55,6 +55,7 @@ mod queue_options;
 mod setup;
 #[cfg(test)]
 mod stale_server;
+mod task_name;
 
 pub use client::{
     Batch, Cluster, ClusterAbortOnDrop, ClusterBuilder, ClusterHandle, ClusterMap,

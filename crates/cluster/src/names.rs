@@ -145,6 +145,11 @@ impl Origin {
         format!("{CLIENT_MARK}{id}").parse()
     }
 
+    /// Returns the origin of tasks whose messages say nothing about theirs.
+    pub(crate) fn unreadable() -> Self {
+        Self(format!("{CLIENT_MARK}unreadable").into())
+    }
+
     /// Returns `true` if this is a named batch, whose items clients submit again after a crash.
     pub fn is_batch(&self) -> bool {
         !self.0.starts_with(CLIENT_MARK)

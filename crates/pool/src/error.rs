@@ -96,6 +96,12 @@ pub enum TaskErrorKind {
         /// Description of the last ones.
         reason: String,
     },
+    /// The server of a cluster has neither the task nor an outcome of it anymore. The task may have
+    /// run.
+    Lost {
+        /// The most likely cause.
+        reason: String,
+    },
     /// The client of a cluster was closed, or lost its server, before the outcome arrived.
     Disconnected {
         /// Description of the failure.
@@ -276,6 +282,9 @@ impl fmt::Display for TaskError {
             TaskErrorKind::Forked => write!(out, " belongs to another process: {FORKED}"),
             TaskErrorKind::GivenUp { deaths, reason } => {
                 write!(out, " was given up after {deaths} deaths and is a dead letter: {reason}")
+            }
+            TaskErrorKind::Lost { reason } => {
+                write!(out, " has no outcome anymore, and is not in the queue: {reason}")
             }
             TaskErrorKind::Disconnected { reason } => {
                 write!(out, " has no known outcome, the cluster cannot be reached: {reason}")

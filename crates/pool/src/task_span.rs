@@ -155,6 +155,7 @@ pub(crate) fn kind_name(kind: &TaskErrorKind) -> &'static str {
         TaskErrorKind::PoolClosed => "pool_closed",
         TaskErrorKind::Forked => "forked",
         TaskErrorKind::GivenUp { .. } => "given_up",
+        TaskErrorKind::Lost { .. } => "lost",
         TaskErrorKind::Disconnected { .. } => "disconnected",
     }
 }

@@ -25,6 +25,7 @@ use super::failure;
 use super::follower::Follower;
 use super::machine::{EndAnswer, Event, Machine, PublishAnswer, Ticket};
 use super::purge::{Mark, Purge};
+use super::search::Located;
 use super::server::Server;
 use super::shared::{Command, Shared};
 use super::submission::{Admission, Content, Submission, Target};
@@ -77,6 +78,14 @@ enum Tag {
     End(Ticket),
 }
 
+impl Tag {
+    fn ticket(self) -> Ticket {
+        match self {
+            Self::Task(ticket) | Self::End(ticket) => ticket,
+        }
+    }
+}
+
 /// The driver's record of a submission that is not forgotten.
 struct Record {
     key: TaskKey,
@@ -103,6 +112,8 @@ enum Report {
     Looked { ticket: Ticket, found: Result<Option<Bytes>, String> },
     /// The items of outcomes were read from the object store.
     Read { tickets: Vec<Ticket>, source: Source, outcome: Result<OutcomeMessage, String> },
+    /// A task was searched for that has waited for long.
+    Searched { ticket: Ticket, found: Result<Located, String> },
     /// The outcomes before this one were removed.
     Purged(Mark),
     /// A lane could not be opened.
@@ -138,7 +149,7 @@ impl Driver {
         let client = connection.client.clone();
         let last = server.last_outcome().await?;
         let mut driver = Self {
-            publisher: Publisher::new(client).await?,
+            publisher: Publisher::new(client, |tag| matches!(tag, Tag::Task(_))).await?,
             connection,
             machine: Machine::default(),
             records: HashMap::new(),
@@ -300,6 +311,7 @@ impl Driver {
             Report::Read { tickets, source, outcome } => {
                 self.deliver(&tickets, source, outcome).await;
             }
+            Report::Searched { ticket, found } => self.searched(ticket, found).await,
             Report::Purged(mark) => self.purge.removed(mark, Instant::now()),
             Report::LaneFailed(lane, reason) => {
                 // The next task of the lane tries again.

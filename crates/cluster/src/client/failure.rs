@@ -19,6 +19,11 @@ pub(super) fn disconnected(reason: &str, label: Option<Arc<str>>) -> TaskError {
     new(TaskErrorKind::Disconnected { reason: reason.to_owned() }, label)
 }
 
+/// Returns the outcome of a task of which nothing is left on the server.
+pub(super) fn lost(reason: &str, label: Option<Arc<str>>) -> TaskError {
+    new(TaskErrorKind::Lost { reason: reason.to_owned() }, label)
+}
+
 /// Returns the reason for which a task was not submitted.
 pub(super) fn not_submitted(reason: &str) -> SubmitErrorKind {
     SubmitErrorKind::Disconnected { reason: reason.to_owned() }

@@ -8,9 +8,14 @@
 //! Invariants:
 //! - A submission is completed once, and leaves the window once.
 //! - It is completed as cancelled or killed only if this client's record is the outcome.
+//! - It is completed without an outcome only if two searches found neither the task nor an outcome.
 
-use std::collections::{BTreeSet, HashMap};
+mod searches;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
+
+use self::searches::{Search, Searches};
 
 /// The number of a submission, unique within its cluster.
 pub(super) type Ticket = u64;
@@ -37,6 +42,19 @@ pub(super) enum Event {
     EndWanted { kill: bool },
     /// The end was offered as the outcome.
     EndOffered(EndAnswer),
+    /// The task was searched for. An outcome that was found is an event of its own, after this one.
+    Searched(Found),
+}
+
+/// The result of a search for a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The task is in the queue or on its way there, or has an outcome.
+    Task,
+    /// The server did not answer.
+    Unknown,
+    /// The server has neither the task nor an outcome, for this reason.
+    Nowhere(String),
 }
 
 /// The behavior of a submission while the queue is full.
@@ -94,6 +112,16 @@ pub(super) enum Action {
         ticket: Ticket,
         sequence: Option<u64>,
     },
+    /// Search for the task, which has waited for long. The sequence is unknown if another run has
+    /// published it, or if its publication has no answer.
+    Search {
+        ticket: Ticket,
+        sequence: Option<u64>,
+        is_published: bool,
+        waited: Duration,
+    },
+    /// Send nothing about the submission anymore.
+    GiveUp(Ticket),
     /// Nothing about the submission is outstanding.
     Forget(Ticket),
 }
@@ -110,14 +138,17 @@ pub(super) enum Completion {
     /// The task was not accepted.
     Full,
     Failed(String),
+    /// Nothing is left of the task.
+    Lost(String),
 }
 
 /// All submissions that are not forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
-    submissions: HashMap<Ticket, Submission>,
+    submissions: BTreeMap<Ticket, Submission>,
     /// Submissions that wait for room, by the time of their next attempt.
     waiting: BTreeSet<(Instant, Ticket)>,
+    searches: Searches,
 }
 
 #[derive(Debug)]
@@ -127,6 +158,7 @@ struct Submission {
     when_full: WhenFull,
     pause: Duration,
     is_complete: bool,
+    search: Search,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +192,7 @@ impl Machine {
 
     /// Returns the time at which [`tick`](Self::tick) is due.
     pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.waiting.first().map(|(at, _)| *at)
+        self.waiting.first().map(|(at, _)| *at).into_iter().chain(self.searches.due()).min()
     }
 
     /// Handles a fact about a submission, and appends the steps that follow from it.
@@ -174,10 +206,14 @@ impl Machine {
         if let Event::Submitted { when_full, has_outcome } = event {
             let action = if has_outcome { Action::Look } else { Action::Publish };
             actions.push(action(ticket));
-            self.submissions.insert(ticket, Submission::new(when_full, has_outcome));
+            self.submissions.insert(ticket, Submission::new(when_full, has_outcome, now));
+            self.searches.begin(now);
             return;
         }
-        let Self { submissions, waiting } = self;
+        if let Event::Searched(found) = &event {
+            self.searches.ended(now, found);
+        }
+        let Self { submissions, waiting, .. } = self;
         // Outcomes of other runs, and second copies of known ones, concern nobody.
         let Some(submission) = submissions.get_mut(&ticket) else { return };
         let waited = submission.waits_until();
@@ -195,14 +231,18 @@ impl Machine {
         if submission.is_over() {
             submissions.remove(&ticket);
             actions.push(Action::Forget(ticket));
+            if submissions.is_empty() {
+                self.searches.end();
+            }
         }
         if has_left && let Some((_, next)) = self.waiting.pop_first() {
             self.publish_again(next, FIRST_PAUSE, actions);
         }
     }
 
-    /// Publishes the tasks that have waited long enough for room. Others are published earlier, one
-    /// for each task of this client that leaves the queue.
+    /// Publishes the tasks that have waited long enough for room, and searches for those that have
+    /// waited long for their outcomes. Of the former, others are published earlier, one for each
+    /// task of this client that leaves the queue.
     pub(super) fn tick(&mut self, now: Instant, actions: &mut Vec<Action>) {
         while let Some((at, ticket)) = self.waiting.first().copied()
             && at <= now
@@ -211,6 +251,7 @@ impl Machine {
             let pause = self.submissions.get(&ticket).map_or(FIRST_PAUSE, Submission::next_pause);
             self.publish_again(ticket, pause, actions);
         }
+        self.searches.tick(now, &mut self.submissions, actions);
     }
 
     /// Publishes a task that has waited for room; `pause` follows if there is none.
@@ -224,13 +265,14 @@ impl Machine {
 }
 
 impl Submission {
-    fn new(when_full: WhenFull, has_outcome: bool) -> Self {
+    fn new(when_full: WhenFull, has_outcome: bool, now: Instant) -> Self {
         Self {
             task: if has_outcome { TaskHalf::Looking } else { TaskHalf::Publishing },
             end: EndHalf::Unwanted,
             when_full,
             pause: FIRST_PAUSE,
             is_complete: false,
+            search: Search::new(now),
         }
     }
 
@@ -261,6 +303,7 @@ impl Submission {
                 }
             }
             Event::EndOffered(answer) => self.end_offered(ticket, answer, actions),
+            Event::Searched(found) => self.searched(now, ticket, found, actions),
         }
     }
 

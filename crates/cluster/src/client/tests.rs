@@ -2,6 +2,7 @@
 //! thread.
 
 mod fake_node;
+mod lost;
 
 use std::error::Error;
 use std::io;

@@ -59,7 +59,8 @@ pub struct Report {
 pub enum Incident {
     /// The node had not begun it, because it drains or has more than it can run.
     HandedBack,
-    /// The node does not know the function. A list of those that it knows.
+    /// The node does not know the function. A list of those that it knows, which is empty if the
+    /// node cannot read the task.
     UnknownTask(Vec<String>),
     /// The worker died that ran it. A description of the death.
     WorkerDied(String),
@@ -69,6 +70,9 @@ impl fmt::Display for Incident {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HandedBack => out.write_str("returned before it began"),
+            Self::UnknownTask(names) if names.is_empty() => {
+                out.write_str("the node cannot read the task, as of another version of Brigade")
+            }
             Self::UnknownTask(_) => out.write_str("the node does not know the function"),
             Self::WorkerDied(description) => out.write_str(description),
         }

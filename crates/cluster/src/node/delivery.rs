@@ -5,7 +5,8 @@ use bytes::Bytes;
 
 use super::machine::{Facts, PullId};
 use crate::message::{DeliveryId, MessageError, TaskMessage};
-use crate::names::{ItemId, Lane, Origin, TaskKey};
+use crate::names::{Lane, TaskKey};
+use crate::task_name::{key_of, unreadable};
 
 /// A task that was delivered.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct Delivered {
     pub(super) reply: Subject,
     pub(super) payload: Bytes,
     pub(super) task: Result<TaskMessage, MessageError>,
-    /// The name of a task whose message cannot be read.
+    /// The key of a task whose message cannot be read.
     pub(super) fallback: Option<TaskKey>,
 }
 
@@ -39,7 +40,10 @@ impl FromServer {
         match Acknowledgment::parse(&reply) {
             Some(Acknowledgment { lane, delivery: id }) => {
                 let task = TaskMessage::from_bytes(&message.payload);
-                let fallback = task.is_err().then(|| fallback(id.message)).flatten();
+                let fallback = task.is_err().then(|| {
+                    let key = key_of(message.headers.as_ref(), &message.subject);
+                    key.unwrap_or_else(|| unreadable(id.message))
+                });
                 let payload = message.payload;
                 let delivered = Delivered { lane, id, reply, payload, task, fallback };
                 Self::Delivered(Box::new(delivered))
@@ -107,10 +111,6 @@ fn status_of(status: StatusCode, subject: &Subject, inbox: &str) -> FromServer {
         }
         _ => FromServer::Ended { pull, has_failed: true },
     }
-}
-
-fn fallback(sequence: u64) -> Option<TaskKey> {
-    Some(TaskKey { origin: Origin::client("unreadable").ok()?, item: ItemId::number(sequence) })
 }
 
 #[cfg(test)]

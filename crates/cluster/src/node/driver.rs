@@ -150,7 +150,7 @@ impl Driver {
             has_backlog,
         };
         Ok(Self {
-            publisher: Publisher::new(client.clone()).await?,
+            publisher: Publisher::new(client.clone(), |_| false).await?,
             deliveries: subscribe(format!("{inbox}.*")).await?,
             cancellations: subscribe(names.cancel()).await?,
             new_lanes: subscribe(names.lanes()).await?,
@@ -336,7 +336,7 @@ impl Driver {
             delivery: id,
             reply,
             payload,
-            task: task.ok(),
+            task: task.map_err(|error| error.to_string()),
             inputs: None,
             outcome: None,
             history: History::default(),

@@ -17,8 +17,8 @@ pub(super) struct HeldTask {
     pub(super) reply: Subject,
     /// The whole message, for the dead letter.
     pub(super) payload: Bytes,
-    /// `None` if the message cannot be read.
-    pub(super) task: Option<TaskMessage>,
+    /// The task, or the reason why its message cannot be read.
+    pub(super) task: Result<TaskMessage, String>,
     /// The items, once they are here.
     pub(super) inputs: Option<Items>,
     pub(super) outcome: Option<RunOutcome>,
@@ -30,11 +30,7 @@ pub(super) struct HeldTask {
 
 impl HeldTask {
     pub(super) fn label(&self) -> Option<&str> {
-        self.task.as_ref()?.head.label.as_deref()
-    }
-
-    pub(super) fn function(&self) -> Option<&str> {
-        self.task.as_ref().map(|task| task.head.name.as_str())
+        self.task.as_ref().ok()?.head.label.as_deref()
     }
 
     pub(super) fn items(&self) -> u32 {
@@ -47,7 +43,7 @@ impl HeldTask {
 
     /// Returns the object of the arguments, which is removed once there is an outcome.
     pub(super) fn stored_arguments(&self) -> Option<&Body> {
-        let body = &self.task.as_ref()?.body;
+        let body = &self.task.as_ref().ok()?.body;
         matches!(body, Body::Stored(_)).then_some(body)
     }
 }

@@ -222,7 +222,8 @@ impl Machine {
             if held.history.unknown >= UNKNOWN_LIMIT {
                 return self.record(token, Action::RecordUnknown(token));
             }
-            let names = self.settings.functions.iter().take(NAMES_LIMIT).cloned().collect();
+            let known = self.settings.functions.iter().take(NAMES_LIMIT).cloned();
+            let names = known.filter(|_| held.facts.is_readable).collect();
             return self.hand_back(token, Incident::UnknownTask(names), UNKNOWN_PAUSE);
         }
         if self.capacity.is_exceeded(self.waiting.len()) {

@@ -36,8 +36,11 @@ pub(super) fn outcome_of_error(error: &TaskError, items: u32) -> RunOutcome {
 }
 
 /// Returns the error of a task that was given up.
-pub(super) fn given_up(task: &HeldTask, deaths: u64, history: &History) -> TaskError {
-    let mut reason = format!("{deaths} deaths of nodes and workers");
+pub(super) fn given_up(task: &HeldTask, node: &str, deaths: u64, history: &History) -> TaskError {
+    let mut reason = match &task.task {
+        Ok(_) => format!("{deaths} deaths of nodes and workers"),
+        Err(reason) => format!("{node}, the last node that was asked, cannot read it: {reason}"),
+    };
     let died = history.reports.iter().rev().find_map(|report| match &report.incident {
         Incident::WorkerDied(description) => Some((description, &report.node)),
         Incident::HandedBack | Incident::UnknownTask(_) => None,
@@ -51,7 +54,7 @@ pub(super) fn given_up(task: &HeldTask, deaths: u64, history: &History) -> TaskE
 
 /// Returns the error of a task whose function no node knows.
 pub(super) fn unknown(task: &HeldTask, node: &str, names: &[String]) -> TaskError {
-    let name = task.function().unwrap_or("(unreadable)");
+    let name = task.task.as_ref().map_or("(unreadable)", |task| &task.head.name);
     let known = if names.is_empty() { "no function".to_owned() } else { names.join(", ") };
     let message = format!(
         "`{name}` is not known to the nodes of the queue; {node}, the last one that was asked, knows {known}"

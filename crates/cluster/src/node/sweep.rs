@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 
 use async_nats::HeaderMap;
+use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
@@ -21,6 +22,7 @@ use brigade_codec::chain;
 use super::context::QueueContext;
 use crate::message::TaskMessage;
 use crate::names::Lane;
+use crate::task_name::{KEY_HEADER, key_of};
 
 /// Every subject of the stream.
 const EVERYTHING: &str = ">";
@@ -181,7 +183,10 @@ impl QueueContext {
             // Nodes that find the same message publish it once. A sequence alone does not name it:
             // after crashes, servers may give one again.
             let id = format!("sweep-{}-{}", message.sequence, message.subject);
-            headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
+            headers.insert(NATS_MESSAGE_ID, id.as_str());
+            if let Some(key) = key_of(Some(&message.headers), &message.subject) {
+                headers.insert(KEY_HEADER, key.to_string());
+            }
             let publish =
                 self.jetstream.publish_with_headers(message.subject, headers, message.payload);
             let stored = publish.await.map_err(|error| chain(&error))?;
@@ -244,7 +249,7 @@ mod tests {
         };
         // After crashes, sequences may be given again. Here, 3 was found stuck before.
         let mut headers = HeaderMap::new();
-        headers.insert(async_nats::header::NATS_MESSAGE_ID, "sweep-3");
+        headers.insert(NATS_MESSAGE_ID, "sweep-3");
         let other = real.publish_with_headers(names.task(&lane, &key(9)), headers, "".into());
         let stored = other.await.unwrap().await.unwrap();
         let tasks = real.get_stream(names.tasks_stream()).await.unwrap();

@@ -102,6 +102,7 @@ fn parts(kind: &TaskErrorKind) -> (u8, Vec<&str>, Vec<i64>) {
         TaskErrorKind::Forked => (9, vec![], vec![]),
         TaskErrorKind::GivenUp { deaths, reason } => (10, vec![reason], vec![(*deaths).into()]),
         TaskErrorKind::Disconnected { reason } => (11, vec![reason], vec![]),
+        TaskErrorKind::Lost { reason } => (12, vec![reason], vec![]),
     }
 }
 
@@ -134,6 +135,7 @@ fn kind_of(code: u8, texts: Vec<String>, numbers: &[i64]) -> TaskErrorKind {
         9 => TaskErrorKind::Forked,
         10 => TaskErrorKind::GivenUp { deaths: unsigned(0), reason: text() },
         11 => TaskErrorKind::Disconnected { reason: text() },
+        12 => TaskErrorKind::Lost { reason: text() },
         newer => TaskErrorKind::PoolBroken {
             reason: format!(
                 "a newer version of Brigade reports a failure of kind {newer}, which this one does not know: {}",
@@ -191,6 +193,7 @@ mod tests {
             (any::<u32>(), text())
                 .prop_map(|(deaths, reason)| TaskErrorKind::GivenUp { deaths, reason }),
             text().prop_map(|reason| TaskErrorKind::Disconnected { reason }),
+            text().prop_map(|reason| TaskErrorKind::Lost { reason }),
         ]
     }
 

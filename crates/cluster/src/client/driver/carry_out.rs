@@ -43,6 +43,10 @@ impl Driver {
                 Action::Complete { ticket, with } => self.complete(ticket, with),
                 Action::Broadcast { ticket, kill } => self.broadcast(ticket, kill),
                 Action::Remove { ticket, sequence } => self.remove(ticket, sequence),
+                Action::Search { ticket, sequence, is_published, waited } => {
+                    self.search(ticket, sequence, is_published, waited);
+                }
+                Action::GiveUp(ticket) => self.publisher.give_up(|tag| tag.ticket() == ticket),
                 Action::Forget(ticket) => {
                     if let Some(record) = self.records.remove(&ticket) {
                         self.followers[record.follower].follower.remove(&record.key, ticket);
@@ -115,6 +119,10 @@ impl Driver {
             Completion::Outcome => return,
             Completion::Ended { kill } => (failure::ended(kill, label), None),
             Completion::Full => (failure::ended(false, label), Some(SubmitErrorKind::Full)),
+            Completion::Lost(reason) => {
+                tracing::warn!(key = %record.key, reason, "a task is lost");
+                (failure::lost(&reason, label), Some(failure::not_submitted(&reason)))
+            }
             Completion::Failed(reason) => {
                 let refusal = failure::not_submitted(&reason);
                 (failure::disconnected(&reason, label), Some(refusal))

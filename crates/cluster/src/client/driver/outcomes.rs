@@ -1,6 +1,6 @@
 //! Receives outcomes, and passes them to those who wait for them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_nats::Message;
 use brigade_codec::{chain, decode};
@@ -11,8 +11,9 @@ use futures_util::{FutureExt, StreamExt};
 use super::{AT_A_TIME, Driver, Followed, PURGE_PATIENCE, Record, Report, Source};
 use crate::client::failure;
 use crate::client::follower::{Arrival, Follower};
-use crate::client::machine::{Event, Ticket};
+use crate::client::machine::{Event, Found, Ticket};
 use crate::client::purge::Mark;
+use crate::client::search::{Located, Wanted};
 use crate::client::submission::Target;
 use crate::message::{Body, ItemOutcome, Items, OutcomeMessage};
 use crate::names::{Origin, TaskKey};
@@ -142,6 +143,44 @@ impl Driver {
         }
     }
 
+    /// Searches for a task that has waited for long.
+    pub(super) fn search(
+        &mut self,
+        ticket: Ticket,
+        sequence: Option<u64>,
+        is_published: bool,
+        waited: Duration,
+    ) {
+        let Some(record) = self.records.get(&ticket) else { return };
+        let (key, lane) = (record.key.clone(), record.lane.clone());
+        let (server, is_up) = (self.server.clone(), self.shared.is_up());
+        self.jobs.push(Box::pin(async move {
+            let found = if is_up {
+                let task = Wanted { key: &key, lane: &lane, sequence, is_published, age: waited };
+                server.search(task).await
+            } else {
+                Err("the link is down".to_owned())
+            };
+            Report::Searched { ticket, found }
+        }));
+    }
+
+    pub(super) async fn searched(&mut self, ticket: Ticket, found: Result<Located, String>) {
+        let (found, outcome) = match found {
+            Ok(Located::Outcome(message)) => (Found::Task, Some(message)),
+            Ok(Located::Queue) => (Found::Task, None),
+            Ok(Located::Nowhere(reason)) => (Found::Nowhere(reason), None),
+            Err(reason) => {
+                tracing::debug!(ticket, reason, "the server does not say where a task is");
+                (Found::Unknown, None)
+            }
+        };
+        self.handle(ticket, Event::Searched(found)).await;
+        if let Some(message) = outcome {
+            self.receive(vec![ticket], Source::Delivered, &message).await;
+        }
+    }
+
     /// Reads an outcome, perhaps in the object store.
     async fn receive(&mut self, tickets: Vec<Ticket>, source: Source, message: &Bytes) {
         match OutcomeMessage::from_bytes(message) {
@@ -197,7 +236,9 @@ impl Record {
     fn deliver(&self, outcome: &Result<OutcomeMessage, String>) {
         let message = match outcome {
             Ok(outcome)
+                // A node that could not run the task has no hashes.
                 if self.input_hashes.is_empty()
+                    || outcome.head.input_hashes.is_empty()
                     || outcome.head.input_hashes == self.input_hashes =>
             {
                 return pass_on(&self.target, outcome);
@@ -222,6 +263,9 @@ fn pass_on(target: &Target, outcome: &OutcomeMessage) {
         Target::Chunk { inbox, index, items: expected } => {
             if outcome.head.items == *expected {
                 inbox.put(*index, Ok((items.clone(), outcome.head.run_time)));
+            } else if let (1, Ok(Err(error))) = (outcome.head.items, single(items.clone())) {
+                // A node that cannot read the task does not know how many items it has.
+                inbox.put(*index, Err(error));
             } else {
                 let message = format!(
                     "the outcome has {} items instead of {expected}; did the batch have another \

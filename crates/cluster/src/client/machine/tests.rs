@@ -27,9 +27,17 @@ struct Model {
     completed: HashMap<Ticket, Completion>,
     left_window: BTreeSet<Ticket>,
     forgotten: BTreeSet<Ticket>,
+    /// Tasks that the server has lost, with their outcomes.
+    lost: BTreeSet<Ticket>,
 }
 
 impl Model {
+    /// Returns `true` if a task has an outcome, perhaps one of this kind, or if that was lost.
+    fn has(&self, ticket: Ticket, kind: Option<Recorded>) -> bool {
+        let is_it = |outcome: &Recorded| kind.is_none_or(|kind| *outcome == kind);
+        self.outcomes.get(&ticket).is_some_and(is_it) || self.lost.contains(&ticket)
+    }
+
     fn publish(&mut self, ticket: Ticket) -> PublishAnswer {
         if self.queue.contains_key(&ticket) {
             return PublishAnswer::Exists;
@@ -49,6 +57,28 @@ impl Model {
         self.outcomes.insert(ticket, outcome);
         self.mail.push((ticket, Event::Outcome));
         EndAnswer::Recorded
+    }
+
+    fn find(&self, ticket: Ticket) -> Found {
+        let has_answer = |(of, event): &(Ticket, Event)| {
+            *of == ticket && matches!(event, Event::Published(_) | Event::Looked { .. })
+        };
+        if self.outcomes.contains_key(&ticket)
+            || self.queue.contains_key(&ticket)
+            || self.mail.iter().any(has_answer)
+        {
+            Found::Task
+        } else {
+            Found::Nowhere(String::new())
+        }
+    }
+
+    /// Loses a task, its outcome, and the news of it.
+    fn lose(&mut self, ticket: Ticket) {
+        self.queue.remove(&ticket);
+        self.outcomes.remove(&ticket);
+        self.mail.retain(|(of, event)| *of != ticket || *event != Event::Outcome);
+        self.lost.insert(ticket);
     }
 
     /// Carries the steps out. With `is_lost`, the first answer to a publication is lost, and the
@@ -79,9 +109,12 @@ impl Model {
                 }
                 Action::Complete { ticket, with } => {
                     match with {
-                        Completion::Outcome => assert!(self.outcomes.contains_key(&ticket)),
+                        Completion::Outcome => assert!(self.has(ticket, None)),
                         Completion::Ended { .. } => {
-                            assert_eq!(self.outcomes[&ticket], Recorded::Ended(ticket));
+                            assert!(self.has(ticket, Some(Recorded::Ended(ticket))));
+                        }
+                        Completion::Lost(_) => {
+                            assert!(self.lost.contains(&ticket), "it is not lost");
                         }
                         Completion::Full | Completion::Failed(_) => {}
                     }
@@ -89,10 +122,21 @@ impl Model {
                     assert_eq!(before, None, "it was completed twice");
                 }
                 Action::Broadcast { ticket, .. } => {
-                    assert_eq!(self.outcomes[&ticket], Recorded::Ended(ticket));
+                    assert!(self.has(ticket, Some(Recorded::Ended(ticket))));
+                }
+                Action::Search { ticket, .. } => {
+                    let found = self.find(ticket);
+                    let is_done = self.outcomes.contains_key(&ticket);
+                    self.mail.push((ticket, Event::Searched(found)));
+                    self.mail.extend(is_done.then_some((ticket, Event::Outcome)));
+                }
+                Action::GiveUp(ticket) => {
+                    let is_answer =
+                        |event: &Event| matches!(event, Event::Published(_) | Event::EndOffered(_));
+                    self.mail.retain(|(of, event)| *of != ticket || !is_answer(event));
                 }
                 Action::Remove { ticket, sequence } => {
-                    assert!(self.outcomes.contains_key(&ticket), "a wanted task was removed");
+                    assert!(self.has(ticket, None), "a wanted task was removed");
                     if sequence.is_none_or(|sequence| self.queue.get(&ticket) == Some(&sequence)) {
                         self.queue.remove(&ticket);
                     }
@@ -123,6 +167,10 @@ enum Step {
         which: usize,
         is_lost: bool,
     },
+    /// The server loses a task that it has taken, or its outcome.
+    Lose {
+        which: usize,
+    },
     /// A node runs a task and keeps its message, as after a crash of the server.
     Run {
         which: usize,
@@ -143,6 +191,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (any::<usize>(), any::<bool>())
             .prop_map(|(which, is_lost)| Step::Arrive { which, is_lost }),
         3 => (any::<usize>(), any::<bool>()).prop_map(|(which, acks)| Step::Run { which, acks }),
+        1 => any::<usize>().prop_map(|which| Step::Lose { which }),
         1 => Just(Step::Wait),
     ]
 }
@@ -236,6 +285,13 @@ proptest! {
                     let count = world.model.queue.len().max(1);
                     world.run(which % count, acks);
                 }
+                Step::Lose { which } => {
+                    let known = world.model.queue.keys().chain(world.model.outcomes.keys());
+                    let known: Vec<Ticket> = known.copied().collect();
+                    if !known.is_empty() {
+                        world.model.lose(known[which % known.len()]);
+                    }
+                }
                 Step::Wait => world.wait(),
             }
         }
@@ -288,5 +344,53 @@ fn a_full_queue_gives_the_task_back_or_waits_longer_each_time() {
     actions.clear();
     machine.handle(now, 3, Event::Outcome, &mut actions);
     assert!(actions.ends_with(&[Action::Forget(3), Action::Publish(2)]), "{actions:?}");
-    assert_eq!(machine.next_tick(), None);
+    assert!(machine.waiting.is_empty());
+}
+
+#[test]
+fn a_task_is_lost_after_two_searches_found_nothing() {
+    let (mut machine, mut now) = (Machine::default(), Instant::now());
+    let mut actions = Vec::new();
+    for ticket in [1, 2] {
+        let submitted = Event::Submitted { when_full: WhenFull::Wait, has_outcome: false };
+        machine.handle(now, ticket, submitted, &mut actions);
+        let stored = Event::Published(PublishAnswer::Stored(7 + ticket));
+        machine.handle(now, ticket, stored, &mut actions);
+    }
+    let searched = |actions: &[Action]| -> Vec<Ticket> {
+        let ticket = |action: &Action| match action {
+            Action::Search { ticket, is_published: true, sequence: Some(_), .. } => Some(*ticket),
+            _ => None,
+        };
+        actions.iter().filter_map(ticket).collect()
+    };
+    let round = |machine: &mut Machine, now: &mut Instant, found: Found| {
+        *now = machine.next_tick().unwrap().max(*now);
+        let mut actions = Vec::new();
+        machine.tick(*now, &mut actions);
+        let all = searched(&actions);
+        for ticket in &all {
+            let found = if *ticket == 1 { Found::Task } else { found.clone() };
+            machine.handle(*now, *ticket, Event::Searched(found), &mut actions);
+            machine.sanity_check();
+        }
+        (all, actions)
+    };
+    let nowhere = || Found::Nowhere("gone".to_owned());
+    let begun = now;
+    assert_eq!(round(&mut machine, &mut now, nowhere()).0, [1, 2]);
+    assert_eq!(now, begun + searches::SEARCH_PERIOD);
+    // Nothing else is lost, so the second search is a round later.
+    assert_eq!(round(&mut machine, &mut now, nowhere()).0, [0; 0]);
+    assert_eq!(round(&mut machine, &mut now, Found::Unknown).0, [2]);
+    assert_eq!(now, begun + searches::SEARCH_PERIOD + searches::ROUND);
+    let mut actions = Vec::new();
+    for _ in 0..5 {
+        let (_, next) = round(&mut machine, &mut now, nowhere());
+        actions.extend(next);
+    }
+    let lost = Action::Complete { ticket: 2, with: Completion::Lost("gone".to_owned()) };
+    assert!(actions.contains(&lost), "{actions:?}");
+    assert!(actions.contains(&Action::Forget(2)), "{actions:?}");
+    assert!(machine.is_incomplete(1));
 }

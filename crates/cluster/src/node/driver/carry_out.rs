@@ -42,7 +42,7 @@ impl Driver {
             }
             Action::RecordGivenUp { token, deaths } => {
                 let Some(held) = self.held.get(&token) else { return };
-                let error = record::given_up(held, deaths, &held.history);
+                let error = record::given_up(held, &self.shared.name, deaths, &held.history);
                 self.record_error(token, &error).await;
             }
             Action::RecordDead { token, deaths, history } => {
@@ -104,7 +104,7 @@ impl Driver {
 
     /// Tells the client that a task begins, if it wants to know.
     async fn announce_start(&mut self, token: Token) {
-        let Some(HeldTask { key, task: Some(task), .. }) = self.held.get(&token) else { return };
+        let Some(HeldTask { key, task: Ok(task), .. }) = self.held.get(&token) else { return };
         if !task.head.announces_start {
             return;
         }
@@ -119,7 +119,7 @@ impl Driver {
     /// Starts the run of a task whose items are here, or lets them be fetched.
     pub(super) fn run_task(&mut self, token: Token) {
         let Some(held) = self.held.get_mut(&token) else { return };
-        let Some(task) = &held.task else { return };
+        let Ok(task) = &held.task else { return };
         let items = match (&held.inputs, &task.body) {
             (Some(items), _) | (None, Body::Inline(items)) => items.clone(),
             (None, Body::Stored(_)) => return self.start_loading(token),

@@ -87,7 +87,9 @@ impl Driver {
     }
 
     pub(super) fn start_loading(&self, token: Token) {
-        let Some(task) = self.held.get(&token).and_then(|held| held.task.as_ref()) else { return };
+        let Some(task) = self.held.get(&token).and_then(|held| held.task.as_ref().ok()) else {
+            return;
+        };
         let (payloads, body) = (self.context.payloads.clone(), task.body.clone());
         self.jobs.push(Box::pin(async move {
             let items = payloads.get(&body).await;

@@ -217,6 +217,7 @@ pub(in crate::drive) fn failure_kind(kind: &TaskErrorKind) -> FailureKind {
         TaskErrorKind::PoolBroken { .. }
         | TaskErrorKind::PoolClosed
         | TaskErrorKind::Forked
+        | TaskErrorKind::Lost { .. }
         | TaskErrorKind::Disconnected { .. } => FailureKind::PoolBroken,
     }
 }
