@@ -63,6 +63,8 @@ pub use client::{
 };
 pub use dead_letter::DeadLetter;
 pub use error::ClusterError;
+#[doc(hidden)]
+pub use message::__speak_version;
 pub use message::{Incident, NodeStatus, Report};
 pub use names::{ItemId, NameError, Origin, Priority, Queue, TaskKey};
 pub use needs::Needs;

@@ -14,6 +14,8 @@ mod notes;
 mod outcome;
 mod task;
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use brigade_codec::{chain, decode, encode};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
@@ -30,7 +32,7 @@ pub(crate) use task::{TaskHead, TaskMessage};
 
 /// Version of all messages of this crate. Both sides refuse others: a queue is empty before an
 /// upgrade that raises it.
-const VERSION: u8 = 1;
+static VERSION: AtomicU8 = AtomicU8::new(1);
 
 /// Maximum number of bytes of a head. The longest is a dead letter with its history.
 const HEAD_LIMIT: usize = 512 << 10;
@@ -43,9 +45,14 @@ const PREFIX: usize = 5;
 pub(crate) enum MessageError {
     /// The message is from a newer or older program.
     #[error(
-        "the message has the version {0}, and this program knows {VERSION}: use the same version of Brigade for clients and nodes"
+        "the message has the version {found}, and this program knows {known}: use the same version of Brigade for clients and nodes"
     )]
-    Version(u8),
+    Version {
+        /// The message's version.
+        found: u8,
+        /// The version that can be read.
+        known: u8,
+    },
     /// The message is malformed.
     #[error("the message is malformed: {0}")]
     Malformed(String),
@@ -58,6 +65,21 @@ impl MessageError {
     fn malformed(reason: impl Into<String>) -> Self {
         Self::Malformed(reason.into())
     }
+}
+
+/// Lets this process speak another version, for tests of clusters with programs of different ones.
+#[doc(hidden)]
+pub fn __speak_version(version: u8) {
+    VERSION.store(version, Ordering::Relaxed);
+}
+
+fn version_of_this_program() -> u8 {
+    VERSION.load(Ordering::Relaxed)
+}
+
+/// Returns the version of a message.
+pub(crate) fn version_of(message: &[u8]) -> Option<u8> {
+    message.first().copied()
 }
 
 /// Returns a message without a body.
@@ -77,7 +99,7 @@ fn with_head(head: &[u8], body: &[u8]) -> Result<Bytes, MessageError> {
     let length = u32::try_from(head.len())
         .map_err(|_| MessageError::Encode("the head is too long".to_owned()))?;
     let mut message = BytesMut::with_capacity(PREFIX + head.len() + body.len());
-    message.put_u8(VERSION);
+    message.put_u8(version_of_this_program());
     message.put_u32_le(length);
     message.put_slice(head);
     message.put_slice(body);
@@ -88,8 +110,9 @@ fn with_head(head: &[u8], body: &[u8]) -> Result<Bytes, MessageError> {
 fn from_bytes<H: DeserializeOwned + 'static>(message: &Bytes) -> Result<(H, Bytes), MessageError> {
     let (version, rest) =
         message.split_first().ok_or_else(|| MessageError::malformed("it is empty"))?;
-    if *version != VERSION {
-        return Err(MessageError::Version(*version));
+    let known = version_of_this_program();
+    if *version != known {
+        return Err(MessageError::Version { found: *version, known });
     }
     let cut = || MessageError::malformed("it is cut off");
     let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;

@@ -10,6 +10,7 @@ mod functions;
 mod held_task;
 mod live_view;
 mod machine;
+mod peers;
 mod record;
 mod running;
 mod runs;

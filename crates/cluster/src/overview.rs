@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use async_nats::jetstream::{self, stream::Stream};
+use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
@@ -169,22 +170,36 @@ async fn last_sequence(stream: &mut Stream) -> Result<u64, ClusterError> {
     Ok(info.state.last_sequence)
 }
 
-/// Asks all nodes, and returns the answers of the next second. Those of programs of another version
-/// are left out.
-async fn nodes(client: &Client, names: &Names) -> Result<Vec<NodeStatus>, ClusterError> {
+/// Asks all nodes for their status, and returns the messages that arrive in `period`.
+pub(crate) async fn answers(
+    client: &Client,
+    names: &Names,
+    period: Duration,
+) -> Result<Vec<Bytes>, ClusterError> {
     let inbox = client.new_inbox();
     let subscription = client.subscribe(inbox.clone()).await;
-    let mut answers =
+    let mut messages =
         subscription.map_err(|error| ClusterError::server("receive the answers", error))?;
     let asked = client.publish_with_reply(names.status(), inbox, Vec::new().into()).await;
     asked.map_err(|error| ClusterError::server("ask the nodes", error))?;
-    let end = tokio::time::Instant::now() + PERIOD;
+    let end = tokio::time::Instant::now() + period;
+    let mut answers = Vec::new();
+    while let Ok(Some(answer)) = timeout_at(end, messages.next()).await {
+        // The server says so if there are no nodes.
+        if !answer.payload.is_empty() {
+            answers.push(answer.payload);
+        }
+    }
+    Ok(answers)
+}
+
+/// Asks all nodes, and returns the answers of the next second. Those of programs of another version
+/// are left out.
+async fn nodes(client: &Client, names: &Names) -> Result<Vec<NodeStatus>, ClusterError> {
     let mut nodes = Vec::new();
-    while let Ok(Some(answer)) = timeout_at(end, answers.next()).await {
-        match NodeStatus::from_bytes(&answer.payload) {
+    for answer in answers(client, names, PERIOD).await? {
+        match NodeStatus::from_bytes(&answer) {
             Ok(node) => nodes.push(node),
-            // The server says so if there are no nodes.
-            Err(_) if answer.payload.is_empty() => {}
             Err(error) => tracing::warn!(%error, "a node's answer was not understood"),
         }
     }

@@ -610,3 +610,58 @@ fn brief_tasks_behind_a_long_one_run_elsewhere() {
         }
     });
 }
+
+/// A client of another version submits an item and a single task. Both are given up under their own
+/// names, and their clients are told the versions.
+#[test]
+fn a_task_of_another_version_gets_its_own_outcome() {
+    if !NatsServer::installed() {
+        return;
+    }
+    let _watchdog = Watchdog::new("tasks of another version", 6 * BOUND);
+    let server = NatsServer::start();
+    let cluster = Cluster::connect(server.url()).unwrap();
+    let batch = cluster.batch("b").unwrap();
+    let item = batch.submit("item", &DOUBLE, 1).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let outcome = |key: &str| format!("brigade.default.outcome.{}", key.replace('/', "."));
+    runtime.block_on(async {
+        let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+        let tasks = jetstream.get_stream("BRIGADE_default_TASKS").await.unwrap();
+        let task = tasks.get_first_raw_message_by_subject(">", 1).await;
+        let task = task.expect("the task was stored before its submission returned");
+        let mut message = task.payload.to_vec();
+        message[0] = 9;
+        let subject = task.subject.strip_suffix(".b.item").unwrap();
+        let published = jetstream.publish(format!("{subject}.b.other"), message.clone().into());
+        published.await.unwrap().await.unwrap();
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert("Nats-Msg-Id", "~client/77");
+        let subject = format!("{subject}.~client");
+        let published = jetstream.publish_with_headers(subject, headers, message.into());
+        published.await.unwrap().await.unwrap();
+    });
+    let node = builder(&server.url(), LEASE).start().unwrap();
+    assert_eq!(item.wait().unwrap(), 2);
+    wait_until("both tasks are given up", 4 * BOUND, || {
+        cluster.dead_letters().filter_map(Result::ok).count() == 2
+    });
+    let mut letters: Vec<_> = cluster.dead_letters().map(Result::unwrap).collect();
+    letters.sort_by_key(|letter| letter.key.to_string());
+    let keys: Vec<_> = letters.iter().map(|letter| letter.key.to_string()).collect();
+    assert_eq!(keys, ["b/other", "~client/77"]);
+    let report = letters[0].history[0].incident.to_string();
+    assert!(report.contains("another version"), "{report}");
+    wait_until("the single task has its outcome", BOUND, || {
+        runtime.block_on(async {
+            let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+            let outcomes = jetstream.get_stream("BRIGADE_default_OUTCOMES").await.unwrap();
+            outcomes.get_last_raw_message_by_subject(&outcome("~client/77")).await.is_ok()
+        })
+    });
+    let error = batch.submit("other", &DOUBLE, 1).unwrap().wait().unwrap_err();
+    assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 0, .. }), "{error}");
+    assert!(error.to_string().contains("version 9, and this program knows 1"), "{error}");
+    node.drain();
+    node.join().unwrap();
+}

@@ -93,7 +93,7 @@ proptest! {
     fn garbage_never_panics(garbage in proptest::collection::vec(any::<u8>(), 0..200), version in any::<bool>()) {
         let mut garbage = garbage;
         if version && let Some(first) = garbage.first_mut() {
-            *first = VERSION;
+            *first = version_of_this_program();
         }
         let garbage = Bytes::from(garbage);
         let _ = TaskMessage::from_bytes(&garbage);

@@ -40,7 +40,7 @@ use crate::names::TaskKey;
 
 /// Number of deliveries to nodes without the function before the task fails. Together with the
 /// pause, this is the time for which old and new nodes may run side by side.
-const UNKNOWN_LIMIT: u64 = 30;
+pub(super) const UNKNOWN_LIMIT: u64 = 30;
 
 /// Maximum number of functions that a history lists.
 const NAMES_LIMIT: usize = 16;

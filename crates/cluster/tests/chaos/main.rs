@@ -7,6 +7,7 @@
 
 mod faults;
 mod ledger;
+mod mixed;
 mod roles;
 mod streams;
 
@@ -58,7 +59,9 @@ impl Stage {
         let servers = NatsCluster::start_on(&network.address(), SERVERS);
         let folder = tempfile::tempdir().unwrap();
         let (urls, path) = (servers.urls(), folder.path().to_owned());
-        let surroundings = Surroundings { urls, lease, workers, folder: path };
+        let outcome_life = Duration::from_secs(24 * 3600);
+        let surroundings =
+            Surroundings { urls, lease, workers, replicas: SERVERS, outcome_life, folder: path };
         Self { network, servers, surroundings, _folder: folder }
     }
 

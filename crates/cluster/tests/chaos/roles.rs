@@ -11,11 +11,12 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use brigade::Task;
+use brigade::{Task, TaskError};
 use brigade_cluster::{Cluster, ClusterError, Node};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, Network, Random, pause, wait_until};
 
+use crate::faults::SERVERS;
 use crate::ledger::RECORD;
 
 brigade::__before_main!(play);
@@ -29,11 +30,16 @@ const WORKERS: &str = "BRIGADE_CHAOS_WORKERS";
 const LEDGER: &str = "BRIGADE_CHAOS_LEDGER";
 const SEED: &str = "BRIGADE_CHAOS_CLIENT_SEED";
 const TASKS: &str = "BRIGADE_CHAOS_CLIENT_TASKS";
+const REPLICAS: &str = "BRIGADE_CHAOS_REPLICAS";
+const OUTCOME_LIFE_MILLIS: &str = "BRIGADE_CHAOS_OUTCOME_LIFE";
 /// The file for the results of the client.
 const RESULTS: &str = "BRIGADE_CHAOS_RESULTS";
 
 /// The batch of the client.
 pub(crate) const BATCH: &str = "nightly";
+
+/// The version of the messages of some nodes.
+const OTHER_VERSION: u8 = 9;
 
 /// Deaths that a task survives. Each fault counts as one for the tasks that it hits, however often
 /// they were hit before.
@@ -93,7 +99,12 @@ fn play() {
     });
     match role.as_str() {
         "node" => node(),
-        _ => client(),
+        "other node" => {
+            brigade_cluster::__speak_version(OTHER_VERSION);
+            node();
+        }
+        "client" => client(),
+        _ => witness(),
     }
     std::process::exit(0);
 }
@@ -103,41 +114,61 @@ fn number<N: TryFrom<u64>>(variable: &str) -> N {
     N::try_from(number).ok().unwrap()
 }
 
+fn outcome_life() -> Duration {
+    Duration::from_millis(number(OUTCOME_LIFE_MILLIS))
+}
+
 fn lease() -> Duration {
     Duration::from_millis(number(LEASE_MILLIS))
 }
 
 fn node() {
+    insist(run_node);
+}
+
+fn run_node() -> Result<(), ClusterError> {
     let node = Node::builder(env::var(URLS).unwrap()).workers(number(WORKERS));
-    let node = node.lease(lease()).replicas(3);
-    node.register(&WORK).register(&HOLD).register(&KILL_NODE).run().unwrap();
+    let node = node.lease(lease()).replicas(number(REPLICAS)).outcome_life(outcome_life());
+    node.register(&WORK).register(&HOLD).register(&KILL_NODE).run().map(drop)
 }
 
 /// Connects like the client of the test.
 pub(crate) fn connect(urls: &str, lease: Duration) -> Cluster {
-    try_to_connect(urls, lease).unwrap()
+    Cluster::builder().url(urls).lease(lease).replicas(SERVERS).connect().unwrap()
 }
 
-fn try_to_connect(urls: &str, lease: Duration) -> Result<Cluster, ClusterError> {
-    Cluster::builder().url(urls).lease(lease).replicas(3).connect()
+/// Connects with the settings in the environment.
+fn try_to_connect() -> Result<Cluster, ClusterError> {
+    let cluster = Cluster::builder().url(env::var(URLS).unwrap()).lease(lease());
+    cluster.replicas(number(REPLICAS)).outcome_life(outcome_life()).connect()
 }
 
-/// Tries again if `attempt` fails. Servers that need their operator may be away for longer than
-/// clients wait.
+/// Tries again if `attempt` fails, as whoever starts such a program would do. Servers that need
+/// their operator may be away for longer than clients wait.
 fn insist<T>(attempt: impl Fn() -> Result<T, ClusterError>) -> T {
     for _ in 0..3 {
         match attempt() {
             Ok(value) => return value,
             Err(error) => println!("trying again: {error}"),
         }
+        // A server that restarts refuses connections at once.
+        pause(Duration::from_secs(2));
     }
     attempt().unwrap()
 }
 
 /// Submits all tasks, waits for their outcomes, and writes the results.
 fn client() {
-    let urls = env::var(URLS).unwrap();
-    let cluster = insist(|| try_to_connect(&urls, lease()));
+    write_results(|outcome| outcome.unwrap().to_string());
+}
+
+/// Does the same, but writes errors too.
+fn witness() {
+    write_results(|outcome| outcome.map_or_else(|error| error.to_string(), |n| n.to_string()));
+}
+
+fn write_results(describe: impl Fn(Result<u64, TaskError>) -> String) {
+    let cluster = insist(try_to_connect);
     let batch = insist(|| cluster.batch(BATCH));
     let mut random = Random::new(number(SEED));
     let handles: Vec<_> = (0..number(TASKS))
@@ -148,7 +179,7 @@ fn client() {
         .collect();
     let mut results = String::new();
     for handle in handles {
-        writeln!(results, "{}", handle.wait().unwrap()).unwrap();
+        writeln!(results, "{}", describe(handle.wait())).unwrap();
     }
     fs::write(env::var(RESULTS).unwrap(), results).unwrap();
 }
@@ -159,6 +190,8 @@ pub(crate) struct Surroundings {
     pub(crate) urls: String,
     pub(crate) lease: Duration,
     pub(crate) workers: usize,
+    pub(crate) replicas: usize,
+    pub(crate) outcome_life: Duration,
     /// The folder of the ledgers and of the results.
     pub(crate) folder: PathBuf,
 }
@@ -175,9 +208,30 @@ impl Surroundings {
 
     /// Starts the node of a host.
     pub(crate) fn start_node(&self, network: &Network, host: usize) -> Program {
-        let mut command = network.command(host, env::current_exe().unwrap());
-        command.env(ROLE, "node").env(WORKERS, self.workers.to_string());
-        Program::start(command.env(LEDGER, self.ledger(host)), self)
+        self.start(network.command(host, env::current_exe().unwrap()), "node", host)
+    }
+
+    /// Starts a node on this machine, with the number of its ledger.
+    pub(crate) fn start_local_node(&self, number: usize) -> Program {
+        self.start(Command::new(env::current_exe().unwrap()), "node", number)
+    }
+
+    /// Starts a node of another version of Brigade on this machine.
+    pub(crate) fn start_other_node(&self, number: usize) -> Program {
+        self.start(Command::new(env::current_exe().unwrap()), "other node", number)
+    }
+
+    fn start(&self, mut command: Command, role: &str, number: usize) -> Program {
+        command.env(ROLE, role).env(WORKERS, self.workers.to_string());
+        Program::start(command.env(LEDGER, self.ledger(number)), self)
+    }
+
+    /// Starts a client that writes its results, errors included, to a file.
+    pub(crate) fn start_witness(&self, tasks: u32, seed: u64, results: &Path) -> Program {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.env(ROLE, "witness").env(RESULTS, results);
+        command.env(TASKS, tasks.to_string()).env(SEED, seed.to_string());
+        Program::start(&mut command, self)
     }
 
     /// Starts the client, which is not on any host.
@@ -198,8 +252,10 @@ pub(crate) struct Program {
 
 impl Program {
     fn start(command: &mut Command, surroundings: &Surroundings) -> Self {
-        let Surroundings { urls, lease, .. } = surroundings;
+        let Surroundings { urls, lease, replicas, outcome_life, .. } = surroundings;
         command.env(URLS, urls).env(LEASE_MILLIS, lease.as_millis().to_string());
+        command.env(REPLICAS, replicas.to_string());
+        command.env(OUTCOME_LIFE_MILLIS, outcome_life.as_millis().to_string());
         let mut process = command.stdin(Stdio::piped()).spawn().unwrap();
         let open = process.stdin.take().unwrap();
         Self { process, _open: open }

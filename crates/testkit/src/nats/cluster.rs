@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use super::{LOOPBACK, NatsServer};
 
-/// Servers of one cluster on this machine, each with routes to all others.
+/// Servers of one cluster on this machine, each with routes to all others; or a single server.
 #[derive(Debug)]
 pub struct NatsCluster {
     servers: Vec<NatsServer>,
@@ -38,7 +38,9 @@ impl NatsCluster {
             .zip(&routes)
             .map(|(number, route)| {
                 let options = ["--cluster_name", "test", "--cluster", route, "--routes", &all];
-                let options = options.map(str::to_owned).into();
+                // A server without others is ready only if it knows that it is alone.
+                let options =
+                    if size == 1 { Vec::new() } else { options.map(str::to_owned).into() };
                 let mut server = NatsServer::new(&format!("server-{number}"), address, options);
                 server.launch();
                 server

@@ -13,7 +13,8 @@ use crate::message::{Body, History, Items};
 use crate::names::Lane;
 use crate::node::context::Examined;
 use crate::node::held_task::HeldTask;
-use crate::node::machine::{Event, Token};
+use crate::node::machine::{Event, Token, UNKNOWN_LIMIT};
+use crate::node::peers::Capability;
 use crate::node::record;
 use crate::node::runs::RunOutcome;
 use crate::node::sweep::Swept;
@@ -80,10 +81,22 @@ impl Driver {
     pub(super) fn start_examination(&self, token: Token) {
         let Some(held) = self.held.get(&token) else { return };
         let (context, key) = (self.context.clone(), held.key.clone());
+        let foreign = if self.can_run(held) { None } else { Capability::of(held) };
         self.jobs.push(Box::pin(async move {
-            let Examined { is_done, history, revision } = context.examine(&key).await;
+            let Examined { is_done, mut history, revision } = context.examine(&key).await;
+            // As long as another node can run the task, its returns by this one do not count.
+            if history.unknown >= UNKNOWN_LIMIT
+                && let Some(capability) = foreign
+                && context.has_peer_for(capability).await
+            {
+                history.unknown = 0;
+            }
             JobEnd::Examined { token, is_done, history, revision }
         }));
+    }
+
+    fn can_run(&self, held: &HeldTask) -> bool {
+        held.task.as_ref().is_ok_and(|task| self.functions.get(&task.head.name).is_some())
     }
 
     pub(super) fn start_loading(&self, token: Token) {
