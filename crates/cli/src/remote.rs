@@ -5,14 +5,14 @@ mod tasks;
 
 pub(crate) use command::{COMMAND, LABEL, serve};
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 
 use brigade::cluster::{Cluster, ClusterStatus};
 use brigade::runner::{Client, Limit, Resume, Runner, Summary};
+use brigade_ids::stable_hash;
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments::{JobCount, Run};
@@ -161,7 +161,7 @@ fn warn(url: &str, queue: &str) {
 /// Returns a name for a batch that is the same as long as the file exists.
 fn name_of_file(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
-    let mut hasher = DefaultHasher::new();
-    (path.canonicalize().ok()?, metadata.dev(), metadata.ino()).hash(&mut hasher);
-    Some(format!("log-{:016x}", hasher.finish()))
+    let path = path.canonicalize().ok()?.into_os_string().into_vec();
+    let numbers = [metadata.dev(), metadata.ino()].map(u64::to_le_bytes);
+    Some(format!("log-{:016x}", stable_hash(path.into_iter().chain(numbers.concat()))))
 }

@@ -1,5 +1,6 @@
 //! Identifiers of tasks, attempts and workers, and the result of a revocation: the words that the
-//! protocol and the scheduler share. [`mix64`] makes seeds of ids and of other numbers.
+//! protocol and the scheduler share. [`mix64`] makes seeds of ids and of other numbers, and
+//! [`stable_hash`] names that outlive a process.
 //!
 //! The scheduler must not depend on the protocol, so these types have a crate of their own. Other
 //! crates use them through `brigade-wire`, which re-exports them.
@@ -18,12 +19,14 @@
 #![forbid(unsafe_code)]
 
 mod mix;
+mod stable_hash;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use mix::{SplitMix64, mix64};
+pub use stable_hash::stable_hash;
 
 /// The number of a task, unique within its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

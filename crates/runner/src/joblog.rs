@@ -20,6 +20,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use brigade_cores::CpuSet;
+use brigade_ids::stable_hash;
 use brigade_sys::file_lock;
 
 use crate::error::ResumeError;
@@ -228,14 +229,10 @@ fn line(outcome: &Outcome) -> Vec<u8> {
     before.into_bytes().into_iter().chain(command).chain(after.into_bytes()).collect()
 }
 
-/// Returns a hash of everything a job does, independent of its slot: FNV-1a, which is the same in
-/// every build.
+/// Returns a hash of everything a job does, independent of its slot.
 fn job_hash(job: &Job) -> u64 {
     let command = job.with_slot("{%}").to_line().into_vec();
-    let bytes = command.into_iter().chain([0]).chain(job.context_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    stable_hash(command.into_iter().chain([0]).chain(job.context_bytes()))
 }
 
 fn seconds(duration: Duration) -> f64 {

@@ -9,9 +9,10 @@ pub use files::ResultFiles;
 pub use table::{ResultTable, TableFormat};
 
 use std::ffi::{OsStr, OsString};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+use brigade_ids::stable_hash;
 
 /// A directory of results.
 #[derive(Debug, Clone)]
@@ -71,9 +72,8 @@ fn file_name(argument: &OsStr) -> OsString {
         name.splice(0..0, *br"\e");
     }
     if name.len() > LONGEST_NAME {
-        let mut hasher = DefaultHasher::new();
-        argument.hash(&mut hasher);
-        let end = format!("~{:016x}", hasher.finish());
+        let hash = stable_hash(argument.as_bytes().iter().copied());
+        let end = format!("~{hash:016x}");
         name.truncate(LONGEST_NAME - end.len());
         name.extend_from_slice(end.as_bytes());
     }
@@ -93,6 +93,12 @@ mod tests {
         assert_eq!(name("c/d"), r"c\_d");
         assert_eq!(name(r"y\z"), r"y\\z");
         assert_eq!(name("a\tb"), r"a\tb");
+    }
+
+    #[test]
+    fn a_long_name_is_the_same_in_every_release() {
+        let name = file_name("a".repeat(1_000).as_ref()).into_string().expect("UTF-8");
+        assert!(name.ends_with("a~3c835852fbac676d"), "{name}");
     }
 
     proptest! {

@@ -52,6 +52,7 @@ const LAYERS: &[(&str, Uses)] = &[
         "brigade-runner",
         Only(&[
             "brigade-cores",
+            "brigade-ids",
             "brigade-supervisor",
             "brigade-time",
             "brigade-trace",

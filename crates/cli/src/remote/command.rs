@@ -14,6 +14,7 @@ use brigade::runner::{
     self, Command, Ending, Job, Limit, Output, RemoteReport, Runner, StartFailure,
 };
 use brigade::{Task, worker};
+use brigade_ids::stable_hash;
 use serde::{Deserialize, Serialize};
 
 /// The function. Its version changes with the types.
@@ -31,7 +32,7 @@ const SLOT: &str = "PARALLEL_JOBSLOT";
 const CORES: &str = "BRIGADE_CORES";
 
 /// A job, as a node needs it.
-#[derive(Debug, Clone, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RemoteCommand {
     number: u64,
     words: Vec<Vec<u8>>,
@@ -79,6 +80,24 @@ pub(crate) fn serve(host: String) {
 }
 
 impl RemoteCommand {
+    /// Returns a hash of what the command does, which names its items on the server. Limits and the
+    /// like do not count. A field that is added later must not count where it has its default, so
+    /// that a batch goes on after an update.
+    pub(crate) fn stable_hash(&self) -> u64 {
+        let environment = self.environment.iter().flat_map(|(name, value)| [name, value]);
+        let lists = [self.words.iter().collect(), environment.collect::<Vec<_>>()];
+        let places = [self.folder.iter().collect(), self.slot_marker.iter().collect()];
+        let mut bytes = Vec::new();
+        for list in lists.into_iter().chain(places) {
+            bytes.extend((list.len() as u64).to_le_bytes());
+            for text in list {
+                bytes.extend((text.len() as u64).to_le_bytes());
+                bytes.extend(text);
+            }
+        }
+        stable_hash(bytes)
+    }
+
     /// Returns a job as nodes need it.
     pub(crate) fn of(
         number: u64,

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use brigade::cluster::{Batch, ClusterError, ClusterHandle, Needs};
@@ -199,9 +198,7 @@ impl Inbox {
 
 /// Returns the name of an attempt in its batch.
 fn item(number: u64, command: &RemoteCommand, failures: u32, attempt: u32) -> String {
-    let mut hasher = DefaultHasher::new();
-    command.hash(&mut hasher);
-    let mut item = format!("{number}-{:016x}-{attempt}", hasher.finish());
+    let mut item = format!("{number}-{:016x}-{attempt}", command.stable_hash());
     if failures > 0 {
         // Writing to a string cannot fail.
         let _ = write!(item, "-f{failures}");
@@ -211,6 +208,8 @@ fn item(number: u64, command: &RemoteCommand, failures: u32, attempt: u32) -> St
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use brigade::runner::Job;
 
     use super::*;
@@ -227,6 +226,16 @@ mod tests {
             assert!(!names[..index].contains(name), "{names:?}");
         }
         assert_eq!(item("a", 0, 1), names[0]);
+    }
+
+    /// A batch goes on after an update of the command.
+    #[test]
+    fn an_item_has_the_same_name_in_every_release() {
+        let job = Job::shell("sort <a >b").env("LANG", "C").folder("/tmp").plain();
+        let command = RemoteCommand::of(7, &job, None, (0, false)).unwrap();
+        assert_eq!(item(7, &command, 0, 1), "7-e74e205ee740a06d-1");
+        let limited = RemoteCommand::of(7, &job, Some(Duration::from_secs(1)), (9, true)).unwrap();
+        assert_eq!(item(7, &limited, 2, 1), "7-e74e205ee740a06d-1-f2");
     }
 
     #[test]
