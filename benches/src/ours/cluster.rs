@@ -113,7 +113,8 @@ impl Drop for Queue {
 }
 
 fn node(running: &Running, servers: Servers, link: Link, workers: usize) -> Outcome<RunningNode> {
-    let node = Node::builder(running.urls())
+    let node = Node::builder()
+        .url(running.urls())
         .pool(Pool::builder().link(link))
         .workers(workers)
         .replicas(servers.replicas())

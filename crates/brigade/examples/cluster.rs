@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["node", url] => {
-            let status = Node::builder(url).register(&COUNT_PRIMES).run()?;
+            let status = Node::builder().url(url).register(&COUNT_PRIMES).run()?;
             println!("{} has recorded {} outcomes", status.name, status.recorded);
         }
         ["count", url, limit] => println!("{} primes", count(url, limit.parse()?)?),

@@ -4,6 +4,8 @@
 mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_run;
+#[cfg(feature = "cluster")]
+mod connection;
 mod job;
 mod lists;
 mod output;
@@ -27,6 +29,8 @@ use crate::input::Format;
 pub(crate) use cluster::{Cluster, Dead, Node, QueueAddress, Status as ClusterStatusOptions};
 #[cfg(feature = "cluster")]
 pub(crate) use cluster_run::ClusterRunOptions;
+#[cfg(feature = "cluster")]
+pub(crate) use connection::LoginOptions;
 pub(crate) use job::JobOptions;
 pub(crate) use lists::ListOptions;
 pub(crate) use output::OutputOptions;
@@ -64,6 +68,10 @@ pub(crate) enum Command {
         #[cfg(feature = "cluster")]
         #[arg(long, value_name = "NAME", default_value = "default")]
         queue: String,
+
+        #[cfg(feature = "cluster")]
+        #[command(flatten)]
+        login: LoginOptions,
     },
     #[cfg(feature = "cluster")]
     Node(Box<Node>),
@@ -330,6 +338,19 @@ pub(crate) struct Run {
 
     #[arg(skip)]
     pub(crate) dialect: Dialect,
+}
+
+impl Command {
+    /// Returns the number of `-v`, which means something else for a run.
+    pub(crate) fn verbosity(&self) -> u8 {
+        match self {
+            #[cfg(feature = "cluster")]
+            Self::Node(node) => node.verbose,
+            #[cfg(feature = "cluster")]
+            Self::Cluster(cluster) => cluster.verbosity(),
+            _ => 0,
+        }
+    }
 }
 
 impl Run {

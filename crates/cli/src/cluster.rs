@@ -16,8 +16,9 @@ pub(crate) fn run(command: &Cluster) -> Result<u8, Report> {
 }
 
 fn show(options: &ClusterStatusOptions) -> Result<u8, Report> {
-    let ClusterStatusOptions { address: QueueAddress { url, queue }, json } = options;
-    let status = ClusterStatus::fetch(url.as_deref(), queue).into_diagnostic()?;
+    let ClusterStatusOptions { address: QueueAddress { url, queue, login, .. }, json } = options;
+    let endpoint = login.endpoint(url.as_deref())?;
+    let status = ClusterStatus::fetch(&endpoint, queue).into_diagnostic()?;
     let mut text =
         if *json { serde_json::to_string(&status).into_diagnostic()? } else { describe(&status) };
     text.push('\n');

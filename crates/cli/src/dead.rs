@@ -8,18 +8,16 @@ use std::time::{Duration, SystemTime};
 use brigade::cluster::{Cluster, DeadLetter};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
-use crate::arguments::Dead;
+use crate::arguments::{Dead, QueueAddress};
 use crate::cluster::table;
 
 /// The word for every dead letter. An item has a `/`.
 const ALL: &str = "all";
 
 pub(crate) fn run(options: &Dead) -> Result<u8, Report> {
-    let mut builder = Cluster::builder().queue(&options.address.queue).create_queue(false);
-    if let Some(url) = &options.address.url {
-        builder = builder.url(url);
-    }
-    let cluster = builder.connect().into_diagnostic()?;
+    let QueueAddress { url, queue, login, .. } = &options.address;
+    let builder = Cluster::builder().endpoint(login.endpoint(url.as_deref())?);
+    let cluster = builder.queue(queue).create_queue(false).connect().into_diagnostic()?;
     if options.requeue.is_empty() && options.remove.is_empty() {
         return list(&cluster, options.json);
     }

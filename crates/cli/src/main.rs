@@ -18,6 +18,7 @@ mod gnu;
 mod input;
 mod line;
 mod live;
+mod log;
 mod manual;
 #[cfg(feature = "cluster")]
 mod node;
@@ -115,6 +116,7 @@ fn called_as(program: &OsStr) -> Option<&'static str> {
 }
 
 fn execute(command: Command) -> Result<u8, Report> {
+    log::install(command.verbosity())?;
     match command {
         Command::Run(run) => return run::run(&run),
         Command::Sem(sem) => return sem::run(&sem),
@@ -132,8 +134,8 @@ fn execute(command: Command) -> Result<u8, Report> {
             ));
         }
         #[cfg(feature = "cluster")]
-        Command::Top { address, queue } if top::is_cluster(&address) => {
-            return top::show_cluster(&address, &queue);
+        Command::Top { address, queue, login } if top::is_cluster(&address) => {
+            return top::show_cluster(&address, &queue, &login);
         }
         Command::Top { address, .. } => return top::show(&address),
         Command::Completions { shell } => {

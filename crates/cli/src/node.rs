@@ -31,10 +31,11 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
     };
     let names: Vec<_> = tasks.iter().map(Task::name).collect();
     let names = names.join(", ");
-    let mut node = match &options.nats {
-        Some(url) => Node::builder(url),
-        None => Node::from_env(),
-    };
+    let endpoint = options.login.endpoint(options.nats.as_deref())?;
+    let mut node = Node::builder().endpoint(endpoint);
+    if let Some(replicas) = options.replicas {
+        node = node.replicas(replicas.get());
+    }
     node = node.queue(&options.queue).pool(Pool::builder().worker_command(&command));
     if let Some(workers) = options.workers {
         node = node.workers(workers.get());

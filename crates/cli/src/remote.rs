@@ -5,18 +5,18 @@ mod tasks;
 
 pub(crate) use command::{COMMAND, LABEL, serve};
 
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 
-use brigade::cluster::{Cluster, ClusterStatus};
+use brigade::cluster::{Cluster, ClusterStatus, Endpoint};
 use brigade::runner::{Client, Limit, Resume, Runner, Summary};
 use brigade_ids::stable_hash;
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments::{JobCount, Run};
-use crate::screen::announce;
 use tasks::{Settings, Tasks};
 
 /// The number of jobs that are in the queue at once. More would block the run in a submission.
@@ -25,8 +25,9 @@ const QUEUE: &str = "default";
 
 /// A run on a cluster.
 pub(crate) struct RemoteRun {
-    url: String,
+    endpoint: Endpoint,
     queue: String,
+    replicas: Option<NonZeroUsize>,
     /// `None` until it is connected.
     cluster: Option<Cluster>,
     /// The name of the batch if it does not continue an earlier one.
@@ -40,7 +41,12 @@ impl RemoteRun {
     /// no sense there.
     pub(crate) fn of(options: &Run) -> Result<Option<Self>, Report> {
         let chosen = &options.on_cluster;
-        let Some(url) = &chosen.cluster else { return Ok(None) };
+        let Some(url) = &chosen.cluster else {
+            return match chosen.login.given() {
+                Some(option) => Err(miette!("{option} is a login at a cluster: give --cluster")),
+                None => Ok(None),
+            };
+        };
         if let Some((option, reason)) = refused(options) {
             return Err(miette!("{option} is not available with --cluster: {reason}"));
         }
@@ -49,7 +55,8 @@ impl RemoteRun {
         let unique = unique.map_err(|error| miette!("cannot name the batch: {error}"))?;
         let batch = chosen.batch.clone().unwrap_or_else(|| format!("run-{unique:016x}"));
         Ok(Some(Self {
-            url: url.clone(),
+            endpoint: chosen.login.endpoint(Some(url))?,
+            replicas: chosen.replicas,
             cluster: None,
             queue: chosen.queue.clone().unwrap_or_else(|| QUEUE.to_owned()),
             batch,
@@ -66,8 +73,12 @@ impl RemoteRun {
 
     /// Connects to the queue.
     pub(crate) fn connect(&mut self) -> Result<(), Report> {
-        let connected = Cluster::builder().url(&self.url).queue(&self.queue).connect();
-        self.cluster = Some(connected.into_diagnostic().wrap_err("cannot use the cluster")?);
+        let mut cluster = Cluster::builder().endpoint(self.endpoint.clone()).queue(&self.queue);
+        if let Some(replicas) = self.replicas {
+            cluster = cluster.replicas(replicas.get());
+        }
+        let connected = cluster.connect().into_diagnostic();
+        self.cluster = Some(connected.wrap_err("cannot use the cluster")?);
         Ok(())
     }
 
@@ -91,14 +102,16 @@ impl RemoteRun {
 
     /// Runs the jobs.
     pub(crate) fn run(self, runner: Runner, client: &mut dyn Client) -> Result<Summary, Report> {
-        let Self { url, queue, cluster, batch, settings, .. } = self;
+        let Self { endpoint, queue, cluster, batch, settings, .. } = self;
         let cluster = cluster.ok_or_else(|| miette!("the cluster is not connected"))?;
         let opened = cluster.batch(&batch).into_diagnostic();
         let batch = opened.wrap_err("cannot use the batch")?;
         let tasks = Tasks::new(batch, settings, runner.stopper()).into_diagnostic();
         let mut tasks = tasks.wrap_err("cannot use the batch")?;
         // Not joined: asking the nodes takes a second.
-        drop(thread::Builder::new().name("nodes".to_owned()).spawn(move || warn(&url, &queue)));
+        drop(
+            thread::Builder::new().name("nodes".to_owned()).spawn(move || warn(&endpoint, &queue)),
+        );
         runner.run_remote(client, &mut tasks).into_diagnostic()
     }
 }
@@ -147,14 +160,15 @@ fn refused(options: &Run) -> Option<(&'static str, &'static str)> {
 }
 
 /// Warns if no node of the queue runs commands.
-fn warn(url: &str, queue: &str) {
-    let Ok(status) = ClusterStatus::fetch(Some(url), queue) else { return };
+fn warn(endpoint: &Endpoint, queue: &str) {
+    let Ok(status) = ClusterStatus::fetch(endpoint, queue) else { return };
     let is_known = |name: &String| name == COMMAND.name();
     if !status.nodes.iter().any(|node| node.tasks.iter().any(is_known)) {
-        announce(&format!(
-            "no node of the queue {queue} that runs commands has answered; the jobs wait for one, started by \
-             `brigade node --allow-commands`"
-        ));
+        tracing::warn!(
+            queue,
+            "no node that runs commands has answered; the jobs wait for one, started by `brigade \
+             node --allow-commands`"
+        );
     }
 }
 

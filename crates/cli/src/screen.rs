@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use brigade::runner::{Event, Need, Outcome, Reason};
 
+use crate::log;
 use crate::patient::Patient;
 use area::Area;
 use plain::Plain;
@@ -58,7 +59,10 @@ impl Screen {
         let view = match (wanted, is_terminal) {
             (Some(false), _) | (None, false) => View::Quiet,
             (Some(true), false) => View::Plain(Plain::default()),
-            (_, true) => View::Area(Area::new(tint)),
+            (_, true) => {
+                log::hold();
+                View::Area(Area::new(tint))
+            }
         };
         Self { view, tint, needs: Vec::new() }
     }
@@ -83,6 +87,10 @@ impl Screen {
 
     /// Shows an event, which `statistics` must already include.
     pub(crate) fn show(&mut self, event: &Event, statistics: &Statistics) {
+        let reports = log::take();
+        if !reports.is_empty() {
+            self.suspend(statistics, || log::print(&reports));
+        }
         match &mut self.view {
             View::Area(area) if matches!(event, Event::Suspended) => area.clear(),
             View::Area(area) => area.show(statistics),
@@ -139,6 +147,7 @@ impl Screen {
         if let View::Area(area) = &mut self.view {
             area.clear();
         }
+        log::release();
         let wall = statistics.elapsed();
         // Two lines of output need no summary of five.
         let is_worth_it = !self.has_area() || wall > SHORT_RUN || statistics.skipped() > 0;

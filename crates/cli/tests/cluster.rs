@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use brigade::Task;
-use brigade::cluster::{Cluster, ClusterStatus};
+use brigade::cluster::{Cluster, ClusterStatus, Endpoint};
 use brigade::worker::Server;
 use brigade_sys::before_main;
 use brigade_sys::process::Signal;
 use brigade_testkit::processes::hit_child;
-use brigade_testkit::{BOUND, NatsServer, Watchdog, wait_for};
+use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, wait_for};
 
 before_main!(serve);
 
@@ -51,9 +51,17 @@ impl Drop for Node {
 
 /// Starts a node without a worker program.
 fn start_commands(url: &str) -> Node {
+    let mut node = start_commands_with(url, &[]);
+    // Nobody reads it.
+    node.0.stderr = None;
+    node
+}
+
+/// Starts a node without a worker program, with these options.
+fn start_commands_with(url: &str, options: &[&str]) -> Node {
     let mut command = brigade();
-    command.args(["node", "--nats", url, "--name", "there", "--allow-commands"]);
-    Node(command.stderr(Stdio::null()).spawn().unwrap())
+    command.args(["node", "--nats", url, "--name", "there", "--allow-commands"]).args(options);
+    Node(command.stderr(Stdio::piped()).spawn().unwrap())
 }
 
 fn status(url: &str, options: &[&str]) -> Result<String, String> {
@@ -114,7 +122,7 @@ fn a_node_runs_commands_only_if_it_may() {
     // Nor if a client leaves the label out.
     let forged = cluster.submit(&FORGED, ()).unwrap();
     let node = || {
-        let status = ClusterStatus::fetch(Some(&url), "default").unwrap();
+        let status = ClusterStatus::fetch(&Endpoint::at(&url), "default").unwrap();
         status.nodes.into_iter().find(|node| node.name == "here")
     };
     wait_for("a refusal", BOUND, || node().filter(|node| node.returned > 0));
@@ -232,4 +240,98 @@ fn a_program_without_functions_is_refused() {
 fn a_server_that_is_not_there_is_an_error_with_its_address() {
     let problem = status("nats://127.0.0.1:1", &[]).unwrap_err();
     assert!(problem.contains("127.0.0.1:1"), "{problem}");
+}
+
+/// Waits for a line of a node's or run's standard error that contains a text.
+fn wait_for_line(stderr: &mut impl BufRead, text: &str) {
+    let mut all = String::new();
+    while !all.contains(text) {
+        let length = stderr.read_line(&mut all).unwrap();
+        assert!(length > 0, "it ends without a line with {text:?}: {all}");
+    }
+}
+
+#[test]
+fn a_login_of_the_environment_counts_beside_an_address() {
+    if !NatsServer::installed() {
+        return;
+    }
+    let _watchdog = Watchdog::new("a login of the environment", 3 * BOUND);
+    let server = NatsServer::with_configuration("authorization { token: \"secret\" }");
+    let url = server.url();
+    let worker = std::env::current_exe().unwrap();
+    let node = |command: &mut Command| {
+        command.args(["node", "--nats", &url, "--workers", "1"]).stderr(Stdio::piped());
+        Node(command.arg("--").arg(&worker).spawn().unwrap())
+    };
+    let _by_variable = node(brigade().env("NATS_TOKEN", "secret"));
+    let mut by_option = brigade();
+    by_option.args(["node", "--nats-token", "secret"]).args(["--nats", &url, "--workers", "1"]);
+    let _by_option = Node(by_option.arg("--").arg(&worker).spawn().unwrap());
+    wait_for("both nodes in the status", BOUND, || {
+        let status = status(&url, &["--json", "--nats-token", "secret"]).ok()?;
+        (status.matches("\"workers\":1").count() == 2).then_some(())
+    });
+    let wrong = status(&url, &["--nats-token", "wrong"]).unwrap_err();
+    assert!(wrong.contains("check `token`") && !wrong.contains("secret"), "{wrong}");
+    let none = status(&url, &[]).unwrap_err();
+    assert!(none.contains("NATS_TOKEN"), "{none}");
+    let half = status(&url, &["--nats-cert", "c.pem"]).unwrap_err();
+    assert!(half.contains("--nats-key"), "{half}");
+    let mut run = brigade();
+    let refused = run.args(["run", "--nats-token", "x", "true"]).output().unwrap();
+    let refused = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.contains("give --cluster"), "{refused}");
+}
+
+#[test]
+fn a_lost_link_is_reported_and_so_is_its_return() {
+    if !NatsServer::installed() {
+        return;
+    }
+    let _watchdog = Watchdog::new("a lost link", 6 * BOUND);
+    let mut server = NatsServer::start();
+    let url = server.url();
+    let mut node = start_commands_with(&url, &[]);
+    let mut node = BufReader::new(node.0.stderr.take().unwrap());
+    wait_for_line(&mut node, "runs brigade/command/1");
+    let mut run = brigade();
+    run.args(["run", "--cluster", &url, "--label", "nowhere", "--", "echo", "{}", ":::", "x"]);
+    let mut run = Node(run.stderr(Stdio::piped()).spawn().unwrap());
+    let mut run = BufReader::new(run.0.stderr.take().unwrap());
+    wait_for("the job is in the queue", BOUND, || {
+        status(&url, &["--json"]).ok().filter(|text| text.contains("\"tasks\":1"))
+    });
+    server.kill();
+    wait_for_line(&mut node, "the link to the server is lost");
+    wait_for_line(&mut run, "the link to the server is lost");
+    server.restart();
+    wait_for_line(&mut node, "the link to the server is back");
+    wait_for_line(&mut run, "the link to the server is back");
+}
+
+#[test]
+fn a_queue_on_three_servers_is_a_choice_and_one_replica_a_warning() {
+    if !NatsServer::installed() {
+        return;
+    }
+    let _watchdog = Watchdog::new("a queue on three servers", 6 * BOUND);
+    let servers = NatsCluster::start(3);
+    let urls = servers.urls();
+    let mut three = start_commands_with(&urls, &["--replicas", "3", "-v"]);
+    let mut three = BufReader::new(three.0.stderr.take().unwrap());
+    wait_for_line(&mut three, "runs brigade/command/1");
+    let cluster = Cluster::builder().url(&urls).create_queue(false);
+    let cluster = wait_for("the queue", BOUND, || cluster.clone().connect().ok());
+    drop(cluster);
+    let mut few = start_commands_with(&urls, &["--queue", "few"]);
+    let mut few = BufReader::new(few.0.stderr.take().unwrap());
+    wait_for_line(&mut few, "create the queue with 3 replicas");
+    let replicas = |queue: &str| {
+        let stream = servers.servers()[0].monitor("/jsz?streams=true&config=true").unwrap();
+        let (_, config) = stream.split_once(&format!("\"name\": \"BRIGADE_{queue}_TASKS\""))?;
+        let (_, config) = config.split_once("\"num_replicas\": ")?;
+        config.chars().next()
+    };
+    wait_for("three replicas", BOUND, || replicas("default").filter(|replicas| *replicas == '3'));
 }

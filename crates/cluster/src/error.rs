@@ -71,6 +71,14 @@ pub enum ClusterError {
         #[source]
         source: Cause,
     },
+    /// The server refused a message because this login may not use its subject.
+    #[error("{reason}: give it the permission, as in docs/deploy/permissions.conf")]
+    Permission {
+        /// The subject.
+        subject: String,
+        /// Description of the refusal.
+        reason: String,
+    },
     /// A batch exists whose map applies another function.
     #[error("the batch {batch} belongs to the function {found}, not to {wanted}: use another name")]
     OtherBatch {

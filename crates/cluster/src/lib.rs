@@ -18,7 +18,7 @@
 //!     brigade::init();
 //!     let url = "nats://127.0.0.1:4222";
 //!     if std::env::args().any(|argument| argument == "node") {
-//!         Node::builder(url).register(&SQUARE).workers(2).run()?;
+//!         Node::builder().url(url).register(&SQUARE).workers(2).run()?;
 //!         return Ok(());
 //!     }
 //!     let cluster = Cluster::connect(url)?;
@@ -42,6 +42,7 @@
 mod client;
 mod connection;
 mod dead_letter;
+mod endpoint;
 mod error;
 mod input_hash;
 mod message;
@@ -62,6 +63,7 @@ pub use client::{
     ClusterMapUnordered, ClusterSubmitFuture, ClusterTask, DeadLetters,
 };
 pub use dead_letter::DeadLetter;
+pub use endpoint::Endpoint;
 pub use error::ClusterError;
 #[doc(hidden)]
 pub use message::__speak_version;

@@ -363,10 +363,15 @@ impl Names {
         format!("brigade.{}.cancel", self.queue)
     }
 
-    /// Returns the subject on which nodes announce that they have begun tasks of an origin, which
-    /// is not stored.
+    /// Returns the beginning of the subjects on which nodes announce that they have begun tasks,
+    /// which are not stored.
+    pub(crate) fn starts(&self) -> String {
+        format!("brigade.{}.started.", self.queue)
+    }
+
+    /// Returns the subject of those of an origin.
     pub(crate) fn starts_of(&self, origin: &Origin) -> String {
-        format!("brigade.{}.started.{origin}", self.queue)
+        format!("{}{origin}", self.starts())
     }
 
     /// Returns the subject that announces new lanes, which is not stored.

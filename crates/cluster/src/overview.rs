@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 use tokio::time::timeout_at;
 
-use crate::connection::{Connection, Endpoint};
+use crate::connection::Connection;
+use crate::endpoint::Endpoint;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
 use crate::names::{Names, Queue};
@@ -55,13 +56,12 @@ pub struct LaneStatus {
 }
 
 impl ClusterStatus {
-    /// Asks the server at `urls` and all nodes of a queue, which takes a second. Without `urls`,
-    /// the server is that of `NATS_URL`. Creates nothing.
+    /// Asks the server and all nodes of a queue, which takes a second. Creates nothing.
     ///
     /// # Errors
     /// If the server cannot be reached, or does not have the queue.
-    pub fn fetch(urls: Option<&str>, queue: &str) -> Result<Self, ClusterError> {
-        ClusterMonitor::connect(urls, queue)?.fetch()
+    pub fn fetch(endpoint: &Endpoint, queue: &str) -> Result<Self, ClusterError> {
+        ClusterMonitor::connect(endpoint, queue)?.fetch()
     }
 
     /// Returns the number of workers of all nodes.
@@ -78,15 +78,11 @@ pub struct ClusterMonitor {
 }
 
 impl ClusterMonitor {
-    /// Connects to the server at `urls`, as [`ClusterStatus::fetch`].
+    /// Connects to the server.
     ///
     /// # Errors
     /// If the server cannot be reached.
-    pub fn connect(urls: Option<&str>, queue: &str) -> Result<Self, ClusterError> {
-        let mut endpoint = Endpoint::from_env();
-        if let Some(urls) = urls {
-            endpoint.set_urls(urls);
-        }
+    pub fn connect(endpoint: &Endpoint, queue: &str) -> Result<Self, ClusterError> {
         let names = Names::new(queue.parse::<Queue>()?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| ClusterError::system("start a runtime", error))?;
@@ -102,7 +98,9 @@ impl ClusterMonitor {
     /// If the server does not answer, or does not have the queue.
     pub fn fetch(&mut self) -> Result<ClusterStatus, ClusterError> {
         let queue = self.names.queue().as_str();
-        self.runtime.block_on(fetch(&self.connection.client, &self.names, queue))
+        let client = self.connection.client.clone();
+        let fetch = self.connection.permitted(fetch(&client, &self.names, queue));
+        self.runtime.block_on(fetch)
     }
 }
 

@@ -21,7 +21,6 @@ use futures_util::{FutureExt, StreamExt};
 
 use self::outstanding::{Answered, Outstanding};
 use self::verdict::Verdict;
-use crate::connection::LinkEvent;
 use crate::error::ClusterError;
 
 /// Time that a publish waits for its answer before it is sent again.
@@ -172,17 +171,16 @@ impl<T> Publisher<T> {
         }
     }
 
-    /// Sends the chosen publishes no more. They get no answer.
-    pub(crate) fn give_up(&mut self, is_meant: impl Fn(&T) -> bool) {
-        for number in self.outstanding.numbers(is_meant) {
-            self.outstanding.remove(number);
-        }
+    /// Sends the chosen publishes no more. They get no answer. Returns their tags.
+    pub(crate) fn give_up(&mut self, is_meant: impl Fn(&T, &Publication) -> bool) -> Vec<T> {
+        let numbers = self.outstanding.numbers(is_meant).into_iter();
+        numbers.filter_map(|number| Some(self.outstanding.remove(number)?.tag)).collect()
     }
 
     /// Tells the publisher of a change of the link. When it is up again, everything without an
     /// answer is sent again, since the library does not report which answers were lost.
-    pub(crate) async fn on_link(&mut self, event: LinkEvent) {
-        let was_up = std::mem::replace(&mut self.is_up, event == LinkEvent::Up);
+    pub(crate) async fn on_link(&mut self, is_up: bool) {
+        let was_up = std::mem::replace(&mut self.is_up, is_up);
         if self.is_up && !was_up {
             self.outstanding.make_all_due(Instant::now());
             self.send_due(Instant::now()).await;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::connection::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::error::ClusterError;
 use crate::names::{Names, Queue};
 use crate::setup::QueueSettings;
@@ -23,9 +23,11 @@ pub(crate) struct QueueOptions {
 }
 
 impl QueueOptions {
-    pub(crate) fn new(endpoint: Endpoint) -> Self {
+    /// Returns the options of the default queue, with the connection that the environment
+    /// describes.
+    pub(crate) fn from_env() -> Self {
         Self {
-            endpoint,
+            endpoint: Endpoint::from_env(),
             queue: Queue::default().as_str().to_owned(),
             replicas: None,
             max_tasks: None,
@@ -101,38 +103,17 @@ macro_rules! impl_queue_options {
                 self
             }
 
-            /// Logs in with the credentials in a file.
-            pub fn credentials_file(mut self, path: impl Into<std::path::PathBuf>) -> Self {
-                self.options.endpoint.set_credentials_file(path);
+            /// Sets the URLs of the servers, separated by commas. The login stays as it is.
+            /// Default: `NATS_URL`, or `nats://127.0.0.1:4222`.
+            pub fn url(mut self, urls: impl Into<String>) -> Self {
+                self.options.endpoint = self.options.endpoint.url(urls);
                 self
             }
 
-            /// Logs in with a token.
-            pub fn token(mut self, token: impl Into<String>) -> Self {
-                self.options.endpoint.set_token(token);
-                self
-            }
-
-            /// Requires TLS, and trusts the certificates in a file in addition to those of the
-            /// system.
-            pub fn root_certificates(mut self, path: impl Into<std::path::PathBuf>) -> Self {
-                self.options.endpoint.set_root_certificates(path);
-                self
-            }
-
-            /// Requires TLS, and identifies this program by a certificate.
-            pub fn client_certificate(
-                mut self,
-                certificate: impl Into<std::path::PathBuf>,
-                key: impl Into<std::path::PathBuf>,
-            ) -> Self {
-                self.options.endpoint.set_client_certificate(certificate, key);
-                self
-            }
-
-            /// Requires TLS.
-            pub fn require_tls(mut self) -> Self {
-                self.options.endpoint.require_tls();
+            /// Sets the servers and the login. Default: as in the environment, see
+            /// [`Endpoint::from_env`](crate::Endpoint::from_env).
+            pub fn endpoint(mut self, endpoint: crate::Endpoint) -> Self {
+                self.options.endpoint = endpoint;
                 self
             }
         }
@@ -147,7 +128,7 @@ mod tests {
 
     #[test]
     fn settings_that_the_server_would_replace_are_refused() {
-        let options = QueueOptions::new(Endpoint::at("nats://127.0.0.1:1"));
+        let options = QueueOptions::from_env();
         assert!(options.settings().is_ok());
         let short = Some(Duration::from_millis(999));
         for (field, options) in [

@@ -220,48 +220,76 @@ pub(crate) fn check_server(jetstream: &Context) -> Result<(), ClusterError> {
     Ok(())
 }
 
-/// Creates a stream, or checks the one that exists.
+/// Checks the stream that exists, or creates it. Only the latter needs the permission for that.
 async fn ensure_stream(jetstream: &Context, wanted: Config) -> Result<(), ClusterError> {
-    let found =
-        retry("create a stream", async || match jetstream.create_stream(wanted.clone()).await {
-            Ok(_) => Ok(None),
-            Err(error) => match error.kind() {
-                CreateStreamErrorKind::JetStream(error) => match error.error_code() {
-                    ErrorCode::STREAM_NAME_EXIST => existing(jetstream, &wanted.name).await,
-                    ErrorCode::STREAM_SUBJECT_OVERLAP => overlapping(jetstream, &wanted).await,
-                    code if is_final(code) => Err(Retry::Never(error.to_string())),
-                    _ => Err(Retry::Later(error.to_string())),
-                },
-                _ => Err(Retry::Later(chain(&error))),
+    let found = retry("create a stream", async || {
+        if let Some(found) = existing(jetstream, &wanted.name).await? {
+            return Ok(found);
+        }
+        let error = match jetstream.create_stream(wanted.clone()).await {
+            Ok(_) => return Err(Retry::Now),
+            Err(error) => error,
+        };
+        Err(match error.kind() {
+            CreateStreamErrorKind::JetStream(error) => match error.error_code() {
+                ErrorCode::STREAM_NAME_EXIST => Retry::Later(error.to_string()),
+                ErrorCode::STREAM_SUBJECT_OVERLAP => overlapping(jetstream, &wanted).await,
+                code if is_final(code) => Retry::Never(error.to_string()),
+                _ => Retry::Later(error.to_string()),
             },
+            _ => Retry::Later(chain(&error)),
         })
-        .await?;
-    found.map_or(Ok(()), |found| check_stream(&found, &wanted))
+    })
+    .await?;
+    warn_of_few_replicas(jetstream, &found);
+    check_stream(&found, &wanted)
 }
 
+/// Warns of a queue that stands still when one of many servers dies.
+fn warn_of_few_replicas(jetstream: &Context, stream: &Stream) {
+    let info = stream.cached_info();
+    // A server names the others of its cluster.
+    let servers = jetstream.client().server_info().connect_urls.len();
+    let is_clustered = info.cluster.as_ref().is_some_and(|cluster| cluster.name.is_some());
+    if is_clustered && servers >= 3 && info.config.num_replicas < 3 {
+        tracing::warn!(
+            stream = info.config.name,
+            replicas = info.config.num_replicas,
+            "the servers of a cluster hold this stream on few of them: if one dies, the queue may \
+             stand still or be lost; create the queue with 3 replicas"
+        );
+    }
+}
+
+/// Returns a stream if it exists.
 async fn existing(jetstream: &Context, name: &str) -> Result<Option<Stream>, Retry> {
-    let found = jetstream.get_stream(name).await;
-    found.map(Some).map_err(|error| match error.kind() {
-        GetStreamErrorKind::JetStream(error) if is_final(error.error_code()) => {
-            Retry::Never(error.to_string())
-        }
-        _ => Retry::Later(chain(&error)),
-    })
+    let error = match jetstream.get_stream(name).await {
+        Ok(found) => return Ok(Some(found)),
+        Err(error) => error,
+    };
+    match error.kind() {
+        GetStreamErrorKind::JetStream(error) => match error.error_code() {
+            ErrorCode::STREAM_NOT_FOUND => Ok(None),
+            code if is_final(code) => Err(Retry::Never(error.to_string())),
+            _ => Err(Retry::Later(error.to_string())),
+        },
+        _ => Err(Retry::Later(chain(&error))),
+    }
 }
 
 /// Handles a stream whose subjects belong to another one, or to itself: when two programs create
 /// the same stream at once, the server (2.9.10) may say to one of them that subjects overlap.
-async fn overlapping(jetstream: &Context, wanted: &Config) -> Result<Option<Stream>, Retry> {
+async fn overlapping(jetstream: &Context, wanted: &Config) -> Retry {
     for subject in &wanted.subjects {
         // Without an answer, nothing is known of the subject.
         let Ok(owner) = jetstream.stream_by_subject(subject).await else { continue };
         if owner != wanted.name {
-            return Err(Retry::Never(format!(
+            return Retry::Never(format!(
                 "the stream {owner} stores {subject}: delete it, or use another queue"
-            )));
+            ));
         }
     }
-    existing(jetstream, &wanted.name).await
+    Retry::Later("the subjects of the stream overlap with its own".to_owned())
 }
 
 /// Returns `true` if waiting does not help.
@@ -312,6 +340,8 @@ pub(crate) async fn last_message(
 
 /// Reason why a request to the server failed, and whether it may be sent again.
 enum Retry {
+    /// Something has succeeded, and the next attempt finds it.
+    Now,
     Later(String),
     Never(String),
 }
@@ -326,6 +356,7 @@ async fn retry<T>(
     loop {
         match attempt().await {
             Ok(value) => return Ok(value),
+            Err(Retry::Now) => {}
             Err(Retry::Never(reason)) => return Err(ClusterError::server(operation, reason)),
             Err(Retry::Later(reason)) if begun.elapsed() >= PATIENCE => {
                 return Err(ClusterError::server(operation, reason));

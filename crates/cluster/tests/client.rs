@@ -72,7 +72,7 @@ fn connect(server: &NatsServer) -> Cluster {
 }
 
 fn node(server: &NatsServer, workers: usize) -> RunningNode {
-    let node = Node::builder(server.url()).workers(workers).lease(Duration::from_secs(1));
+    let node = Node::builder().url(server.url()).workers(workers).lease(Duration::from_secs(1));
     let node = node.register(&DOUBLE).register(&REVERSE).register(&NOTE);
     node.register(&MISBEHAVE).register(&SLEEP).start().unwrap()
 }
@@ -224,7 +224,7 @@ fn urgent_tasks_come_first_and_needs_choose_the_node() {
         let order: Vec<u64> = notes(&file).into_iter().map(|number| number / 100).collect();
         assert!(order.is_sorted(), "{order:?}");
         assert!(!gpu.is_done());
-        let special = Node::builder(server.url()).workers(1).label("gpu").register(&DOUBLE);
+        let special = Node::builder().url(server.url()).workers(1).label("gpu").register(&DOUBLE);
         let special = special.start().unwrap();
         assert_eq!(gpu.wait_timeout(BOUND).unwrap().unwrap(), 8);
         end(special);

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use brigade::Task;
-use brigade_cluster::{Cluster, ClusterBuilder, ClusterError, Node, NodeBuilder};
+use brigade_cluster::{Cluster, ClusterError, Endpoint, Node};
 use brigade_testkit::{BOUND, NatsServer, Watchdog};
 use data_encoding::BASE64URL_NOPAD;
 use nkeys::KeyPair;
@@ -24,16 +24,17 @@ fn with_server(configuration: &str, test: impl FnOnce(&NatsServer)) {
     }
 }
 
-/// Runs a task from a client to a node with these settings.
-fn runs(cluster: ClusterBuilder, node: NodeBuilder) {
-    let cluster = cluster.connect().unwrap();
-    let _node = node.workers(1).register(&DOUBLE).start().unwrap();
+/// Runs a task from a client to a node, which both log in so.
+fn runs(endpoint: Endpoint) {
+    let cluster = Cluster::builder().endpoint(endpoint.clone()).connect().unwrap();
+    let node = Node::builder().endpoint(endpoint).workers(1).register(&DOUBLE);
+    let _node = node.start().unwrap();
     assert_eq!(cluster.submit(&DOUBLE, 21).unwrap().wait().unwrap(), 42);
 }
 
 /// Returns the error of a client, which names a setting.
-fn refusal(cluster: ClusterBuilder, setting: &str) -> ClusterError {
-    let error = cluster.connect().unwrap_err();
+fn refusal(endpoint: Endpoint, setting: &str) -> ClusterError {
+    let error = Cluster::builder().endpoint(endpoint).connect().unwrap_err();
     let text = error.to_string();
     assert!(text.contains(setting), "{setting}: {text}");
     let causes =
@@ -42,10 +43,6 @@ fn refusal(cluster: ClusterBuilder, setting: &str) -> ClusterError {
         assert!(!cause.to_string().contains("secret"), "{cause}");
     }
     error
-}
-
-fn client(url: &str) -> ClusterBuilder {
-    Cluster::builder().url(url)
 }
 
 fn at(server: &NatsServer, scheme: &str, user: &str) -> String {
@@ -61,12 +58,14 @@ fn a_user_and_a_password_are_in_the_url() {
     let users = "authorization { user: ann, password: \"secret@\" }";
     with_server(users, |server| {
         let right = at(server, "nats", "ann:secret%40@");
-        runs(client(&right), Node::builder(&right));
+        runs(Endpoint::at(&right));
+        runs(Endpoint::at(server.url()).user("ann", "secret@"));
+        refusal(Endpoint::at(server.url()).user("ann", "secret2"), "`user`");
         let wrong = at(server, "nats", "ann:secret2@");
-        let error = refusal(client(&wrong), "the password in the URL");
+        let error = refusal(Endpoint::at(&wrong), "the password in the URL");
         assert!(matches!(error, ClusterError::Login { .. }), "{error:?}");
-        refusal(client(&server.url()), "`credentials_file`");
-        let error = Node::builder(&wrong).register(&DOUBLE).workers(1).start().unwrap_err();
+        refusal(Endpoint::at(&server.url()), "`credentials_file`");
+        let error = Node::builder().url(&wrong).register(&DOUBLE).workers(1).start().unwrap_err();
         assert!(matches!(error, ClusterError::Login { .. }), "{error:?}");
     });
 }
@@ -75,8 +74,8 @@ fn a_user_and_a_password_are_in_the_url() {
 fn a_token_is_a_setting() {
     with_server("authorization { token: secret }", |server| {
         let url = server.url();
-        runs(client(&url).token("secret"), Node::builder(&url).token("secret"));
-        refusal(client(&url).token("secret2"), "`token`");
+        runs(Endpoint::at(&url).token("secret"));
+        refusal(Endpoint::at(&url).token("secret2"), "`token`");
     });
 }
 
@@ -93,26 +92,26 @@ fn certificates_are_checked_on_both_sides() {
         let url = server.url();
         let (ca, other) = (certificate("ca.pem"), certificate("other.pem"));
         let (own, key) = (certificate("client.pem"), certificate("client.key"));
-        runs(
-            client(&url).root_certificates(&ca).client_certificate(&own, &key),
-            Node::builder(&url).root_certificates(&ca).client_certificate(&own, &key),
-        );
+        runs(Endpoint::at(&url).root_certificates(&ca).client_certificate(&own, &key));
         let is_tls =
             |error: ClusterError| assert!(matches!(error, ClusterError::Tls { .. }), "{error:?}");
         // The server's certificate is of nobody that is trusted.
-        is_tls(refusal(client(&at(server, "tls", "")), "`root_certificates`"));
-        let wrong = client(&url).root_certificates(&other).client_certificate(&own, &key);
+        is_tls(refusal(Endpoint::at(&at(server, "tls", "")), "`root_certificates`"));
+        let wrong = Endpoint::at(&url).root_certificates(&other).client_certificate(&own, &key);
         is_tls(refusal(wrong, "`root_certificates`"));
         // This client has no certificate.
-        is_tls(refusal(client(&url).root_certificates(&ca), "`client_certificate`"));
+        is_tls(refusal(Endpoint::at(&url).root_certificates(&ca), "`client_certificate`"));
         // Files that are not there, or have something else.
-        refusal(client(&url).root_certificates("/nowhere/ca.pem"), "root_certificates");
-        let wrong = client(&url).root_certificates(&ca).client_certificate(&own, "/dev/null");
+        refusal(Endpoint::at(&url).root_certificates("/nowhere/ca.pem"), "root_certificates");
+        let wrong = Endpoint::at(&url).root_certificates(&ca).client_certificate(&own, "/dev/null");
         refusal(wrong, "client_certificate");
     });
     // A server without TLS is refused.
     with_server("", |server| {
-        let error = client(&server.url()).require_tls().connect().unwrap_err();
+        let error = Cluster::builder()
+            .endpoint(Endpoint::at(&server.url()).require_tls())
+            .connect()
+            .unwrap_err();
         assert!(matches!(error, ClusterError::Tls { .. }), "{error:?}");
     });
 }
@@ -164,15 +163,15 @@ fn a_credentials_file_is_a_setting() {
             path
         };
         let right = write("right", credentials(&token(&account, &user, claims), &user));
-        runs(client(&url).credentials_file(&right), Node::builder(&url).credentials_file(&right));
+        runs(Endpoint::at(&url).credentials_file(&right));
         // Signed by an account that the server does not know.
         let stranger = KeyPair::new_account();
         let wrong = write("wrong", credentials(&token(&stranger, &user, claims), &user));
-        let error = refusal(client(&url).credentials_file(&wrong), "`credentials_file`");
+        let error = refusal(Endpoint::at(&url).credentials_file(&wrong), "`credentials_file`");
         assert!(matches!(error, ClusterError::Login { .. }), "{error:?}");
-        refusal(client(&url), "`credentials_file`");
+        refusal(Endpoint::at(&url), "`credentials_file`");
         let empty = write("empty", String::new());
-        refusal(client(&url).credentials_file(&empty), "credentials_file");
-        refusal(client(&url).credentials_file("/nowhere/creds"), "credentials_file");
+        refusal(Endpoint::at(&url).credentials_file(&empty), "credentials_file");
+        refusal(Endpoint::at(&url).credentials_file("/nowhere/creds"), "credentials_file");
     });
 }

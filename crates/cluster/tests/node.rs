@@ -75,7 +75,7 @@ fn double(number: u64) -> u64 {
 }
 
 fn builder(urls: &str, lease: Duration) -> NodeBuilder {
-    let node = Node::builder(urls).workers(1).lease(lease);
+    let node = Node::builder().url(urls).workers(1).lease(lease);
     node.register(&NOTE)
         .register(&HOLD)
         .register(&KILL_NODE)
@@ -489,7 +489,8 @@ fn a_node_runs_functions_of_a_worker_program_by_name() {
         let urls = server.url();
         let mut program = Command::new(std::env::current_exe().unwrap());
         program.env(WORKER_PROGRAM, "");
-        let node = Node::builder(&urls).pool(Pool::builder().worker_command(&program)).workers(1);
+        let node =
+            Node::builder().url(&urls).pool(Pool::builder().worker_command(&program)).workers(1);
         let node = node.register_name(TRIPLE.name()).start().unwrap();
         assert_eq!(connect(&urls, LEASE).submit(&TRIPLE, 7).unwrap().wait().unwrap(), 21);
         node.drain();

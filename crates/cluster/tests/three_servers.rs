@@ -43,7 +43,7 @@ fn two_clients_of_one_batch_both_get_every_outcome() {
     let _watchdog = Watchdog::new("a batch of two clients", 20 * BOUND);
     let servers = NatsCluster::start(3);
     let clusters = [connect(&servers), connect(&servers)];
-    let node = Node::builder(servers.urls()).workers(2).register(&DOUBLE).start().unwrap();
+    let node = Node::builder().url(servers.urls()).workers(2).register(&DOUBLE).start().unwrap();
     let failures = thread::scope(|scope| {
         let run = |cluster| scope.spawn(move || failures(cluster, "shared", 3_000));
         clusters.each_ref().map(run).map(|client| client.join().unwrap())

@@ -287,7 +287,7 @@ impl fmt::Display for TaskError {
                 write!(out, " has no outcome anymore, and is not in the queue: {reason}")
             }
             TaskErrorKind::Disconnected { reason } => {
-                write!(out, " has no known outcome, the cluster cannot be reached: {reason}")
+                write!(out, " has no known outcome, the cluster cannot be used: {reason}")
             }
         }
     }

@@ -5,14 +5,16 @@ use std::num::NonZeroUsize;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use super::connection::LoginOptions;
 use super::values::{parse_count, parse_number};
 
 const SIGNALS: &str = "\
 On SIGTERM or SIGINT the node finishes what runs, hands back what has not begun, and ends; on a
 second signal it kills what runs.
 
-Environment: NATS_URL (servers), NATS_CREDS (file with credentials), NATS_CA (file with
-certificates to trust)";
+Environment: NATS_URL, NATS_CREDS, NATS_TOKEN, NATS_USER, NATS_PASSWORD, NATS_CA, NATS_CERT and
+NATS_KEY, for what the options do not say; BRIGADE_LOG (what to report, such as info or
+brigade_cluster=debug)";
 
 /// Run the tasks of a cluster on this machine
 ///
@@ -29,6 +31,15 @@ pub(crate) struct Node {
     /// Name of the queue
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) queue: String,
+
+    /// Number of servers that store each message of the queue, if this node creates it: 3 to
+    /// survive the loss of one [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub(crate) replicas: Option<NonZeroUsize>,
+
+    /// Report more of what happens; twice for still more
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
 
     /// Number of workers [default: the number of usable cores]
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
@@ -63,6 +74,9 @@ pub(crate) struct Node {
     /// Worker program with its arguments
     #[arg(last = true, required_unless_present = "allow_commands", value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(crate) login: LoginOptions,
 }
 
 /// Look at a cluster
@@ -76,8 +90,25 @@ pub(crate) enum Cluster {
     Dead(Dead),
 }
 
+impl Cluster {
+    /// Returns the number of `-v`.
+    pub(crate) fn verbosity(&self) -> u8 {
+        match self {
+            Self::Status(options) => options.address.verbose,
+            Self::Dead(options) => options.address.verbose,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct QueueAddress {
+    #[command(flatten)]
+    pub(crate) login: LoginOptions,
+
+    /// Report more of what happens; twice for still more
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
     /// Addresses of the NATS servers, separated by commas [default: `$NATS_URL`, or this machine]
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: Option<String>,

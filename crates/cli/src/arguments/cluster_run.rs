@@ -1,6 +1,11 @@
 //! The options of a run on a cluster.
 
+use std::num::NonZeroUsize;
+
 use clap::{Args, ValueHint};
+
+use super::connection::LoginOptions;
+use super::values::parse_count;
 
 /// The options of a run on a cluster.
 #[derive(Debug, Clone, Default, Args)]
@@ -15,6 +20,11 @@ pub(crate) struct ClusterRunOptions {
     #[arg(long, requires = "cluster", value_name = "NAME")]
     pub(crate) queue: Option<String>,
 
+    /// Number of servers that store each message of the queue, if this run creates it: 3 to survive
+    /// the loss of one [default: 1]
+    #[arg(long, requires = "cluster", value_name = "N", value_parser = parse_count)]
+    pub(crate) replicas: Option<NonZeroUsize>,
+
     /// Run the jobs only on nodes with this label, such as gpu; may be repeated
     #[arg(long = "label", requires = "cluster", value_name = "LABEL")]
     pub(crate) labels: Vec<String>,
@@ -23,4 +33,7 @@ pub(crate) struct ClusterRunOptions {
     /// recorded, and runs nothing twice [default: with --joblog, in the log; else random]
     #[arg(long, requires = "cluster", value_name = "NAME")]
     pub(crate) batch: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) login: LoginOptions,
 }

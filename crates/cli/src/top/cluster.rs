@@ -14,6 +14,7 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use super::app::{Message, Scroll};
 use super::{Screen, input};
+use crate::arguments::LoginOptions;
 
 /// The pause after an error. A request that succeeds takes a second.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -37,9 +38,10 @@ struct View {
 }
 
 /// Shows the queue of the cluster at `address` until the user ends it.
-pub(crate) fn show(address: &str, queue: &str) -> Result<u8, Report> {
+pub(crate) fn show(address: &str, queue: &str, login: &LoginOptions) -> Result<u8, Report> {
     // Before anything is drawn, so that a wrong address is an ordinary error.
-    let mut monitor = ClusterMonitor::connect(Some(address), queue).into_diagnostic()?;
+    let endpoint = login.endpoint(Some(address))?;
+    let mut monitor = ClusterMonitor::connect(&endpoint, queue).into_diagnostic()?;
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(miette!(
             help = "for programs there is `brigade cluster status --json`",

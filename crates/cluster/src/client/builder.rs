@@ -11,7 +11,7 @@ use super::cluster::Cluster;
 use super::driver::Driver;
 use super::server::Server;
 use super::shared::{Command, Shared};
-use crate::connection::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::error::ClusterError;
 use crate::names::Origin;
 use crate::queue_options::{QueueOptions, impl_queue_options};
@@ -29,20 +29,13 @@ pub struct ClusterBuilder {
 
 impl Default for ClusterBuilder {
     fn default() -> Self {
-        Self { options: QueueOptions::new(Endpoint::from_env()), creates_queue: true }
+        Self { options: QueueOptions::from_env(), creates_queue: true }
     }
 }
 
 impl_queue_options!(ClusterBuilder);
 
 impl ClusterBuilder {
-    /// Sets the URLs of the servers, separated by commas. Default: `NATS_URL`, or
-    /// `nats://127.0.0.1:4222`.
-    pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.options.endpoint.set_urls(url);
-        self
-    }
-
     /// Sets whether the queue is created if it does not exist. Otherwise that is an error. Default:
     /// `true`.
     pub fn create_queue(mut self, creates_queue: bool) -> Self {
@@ -120,9 +113,16 @@ async fn open(
     settings: QueueSettings,
     shared: Arc<Shared>,
 ) -> Result<Driver, ClusterError> {
-    let connection = endpoint.connect(&format!("brigade client {}", shared.origin)).await?;
-    let server = Server::open(connection.client.clone(), settings).await?;
-    Driver::open(connection, server, shared).await
+    let mut connection = endpoint.connect(&format!("brigade client {}", shared.origin)).await?;
+    let client = connection.client.clone();
+    let (server, last) = connection
+        .permitted(async {
+            let server = Server::open(client, settings).await?;
+            let last = server.last_outcome().await?;
+            Ok((server, last))
+        })
+        .await?;
+    Driver::open(connection, server, shared, last).await
 }
 
 /// Returns the error of a driver that ended before it had connected, by a panic.

@@ -54,8 +54,9 @@ impl Cluster {
         Self::builder().url(url).connect()
     }
 
-    /// Returns a builder. Without further settings it uses `NATS_URL`, `NATS_CREDS` and
-    /// `NATS_CA`, or a server on this machine.
+    /// Returns a builder. Without further settings, the client connects to the servers of
+    /// `NATS_URL`, or to one on this machine, with the login that the environment describes; see
+    /// [`Endpoint::from_env`](crate::Endpoint::from_env).
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder::default()
     }

@@ -29,7 +29,7 @@ use super::search::Located;
 use super::server::Server;
 use super::shared::{Command, Shared};
 use super::submission::{Admission, Content, Submission, Target};
-use crate::connection::{Connection, LinkEvent};
+use crate::connection::{Connection, Denied, LinkEvent, log_link};
 use crate::error::ClusterError;
 use crate::message::{OutcomeMessage, StoredBody};
 use crate::names::{Lane, Names, Origin, TaskKey};
@@ -140,14 +140,14 @@ enum Wake {
 }
 
 impl Driver {
-    /// Opens the queue on a connection.
+    /// Opens the queue on a connection. `last_outcome` is the sequence of the last outcome.
     pub(super) async fn open(
         connection: Connection,
         server: Server,
         shared: Arc<Shared>,
+        last_outcome: u64,
     ) -> Result<Self, ClusterError> {
         let client = connection.client.clone();
-        let last = server.last_outcome().await?;
         let mut driver = Self {
             publisher: Publisher::new(client, |tag| matches!(tag, Tag::Task(_))).await?,
             connection,
@@ -164,7 +164,7 @@ impl Driver {
         };
         // The consumer exists before the first task is published.
         let origin = driver.shared.origin.clone();
-        driver.follow(origin, last, Vec::new()).await;
+        driver.follow(origin, last_outcome, Vec::new()).await;
         Ok(driver)
     }
 
@@ -322,15 +322,37 @@ impl Driver {
     }
 
     async fn on_link(&mut self, event: LinkEvent) {
-        let is_up = event == LinkEvent::Up;
+        let is_up = match event {
+            LinkEvent::Up => true,
+            LinkEvent::Down => false,
+            LinkEvent::Denied(denied) => return self.denied(&denied).await,
+        };
         let was_up = self.shared.set_up(is_up);
-        self.publisher.on_link(event).await;
+        if is_up != was_up {
+            log_link(is_up);
+        }
+        self.publisher.on_link(is_up).await;
         if is_up && !was_up {
             self.purge.put_off(Instant::now());
             // The consumers of outcomes live in the memory of one server.
             for at in 0..self.followers.len() {
                 self.restart(at).await;
             }
+        }
+    }
+
+    /// Fails what waits for the answer to a message that this login may not publish.
+    async fn denied(&mut self, denied: &Denied) {
+        tracing::warn!("{denied}");
+        let is_denied = |_: &Tag, publication: &Publication| {
+            denied.is_publish && publication.subject.as_str() == denied.subject
+        };
+        for tag in self.publisher.give_up(is_denied) {
+            let event = match tag {
+                Tag::Task(_) => Event::Published(PublishAnswer::Failed(denied.to_string())),
+                Tag::End(_) => Event::EndOffered(EndAnswer::Failed),
+            };
+            self.handle(tag.ticket(), event).await;
         }
     }
 

@@ -7,7 +7,6 @@ use brigade_pool::{Encoded, Pool, PoolBuilder, Task};
 use super::driver::NodeChoice;
 use super::functions::Functions;
 use super::running::RunningNode;
-use crate::connection::Endpoint;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
 use crate::needs::Needs;
@@ -24,7 +23,7 @@ use crate::queue_options::{QueueOptions, impl_queue_options};
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
 ///     brigade::init();
-///     Node::builder("nats://127.0.0.1:4222").register(&LENGTH).workers(8).run()?;
+///     Node::builder().url("nats://127.0.0.1:4222").register(&LENGTH).workers(8).run()?;
 ///     Ok(())
 /// }
 /// ```
@@ -32,16 +31,11 @@ use crate::queue_options::{QueueOptions, impl_queue_options};
 pub struct Node;
 
 impl Node {
-    /// Returns the builder of a node that connects to the servers at `urls`, which are separated by
-    /// commas.
-    pub fn builder(urls: impl Into<String>) -> NodeBuilder {
-        NodeBuilder::new(Endpoint::at(urls))
-    }
-
-    /// Returns the builder of a node that connects to the servers in `NATS_URL`, with the
-    /// credentials in `NATS_CREDS` and the certificates in `NATS_CA`.
-    pub fn from_env() -> NodeBuilder {
-        NodeBuilder::new(Endpoint::from_env())
+    /// Returns a builder. Without further settings, the node connects to the servers of `NATS_URL`,
+    /// or to one on this machine, with the login that the environment describes; see
+    /// [`Endpoint::from_env`](crate::Endpoint::from_env).
+    pub fn builder() -> NodeBuilder {
+        NodeBuilder::new()
     }
 
     /// Returns the name of this machine, as nodes without a name of their own report it.
@@ -68,9 +62,9 @@ pub struct NodeBuilder {
 impl_queue_options!(NodeBuilder);
 
 impl NodeBuilder {
-    fn new(endpoint: Endpoint) -> Self {
+    fn new() -> Self {
         Self {
-            options: QueueOptions::new(endpoint),
+            options: QueueOptions::from_env(),
             name: None,
             functions: Functions::default(),
             duplicate: None,

@@ -26,7 +26,7 @@ use super::held_task::HeldTask;
 use super::machine::{Action, Delivery, Event, Machine, Settings, Token};
 use super::runs::{Ended, Runs};
 use super::status::Shared;
-use crate::connection::{Connection, LinkEvent};
+use crate::connection::{Connection, Denied, LinkEvent, log_link};
 use crate::error::ClusterError;
 use crate::message::{CancelMessage, History};
 use crate::names::Lane;
@@ -89,8 +89,9 @@ pub(super) struct Driver {
     done: BTreeSet<u64>,
     /// `true` once the server sends no more tasks.
     is_closed: bool,
-    /// Reason why the pool cannot run tasks any more.
-    failure: Option<String>,
+    is_up: bool,
+    /// Reason why the node can run no tasks any more.
+    failure: Option<ClusterError>,
 }
 
 /// Reason why the driver woke up.
@@ -171,6 +172,7 @@ impl Driver {
             is_sweeping: false,
             done: BTreeSet::new(),
             is_closed: false,
+            is_up: true,
             failure: None,
             connection,
             client,
@@ -200,7 +202,7 @@ impl Driver {
         if !matches!(flushed, Ok(Ok(()))) {
             tracing::warn!("failed to send the last acknowledgments");
         }
-        self.failure.map_or(Ok(()), |reason| Err(PoolError::Broken { reason }.into()))
+        self.failure.map_or(Ok(()), Err)
     }
 
     async fn wait(&mut self, answers: &mut Vec<Answer<Tag>>) -> Woken {
@@ -294,8 +296,15 @@ impl Driver {
     }
 
     async fn link_changed(&mut self, event: LinkEvent) {
-        self.publisher.on_link(event).await;
-        let is_up = event == LinkEvent::Up;
+        let is_up = match event {
+            LinkEvent::Up => true,
+            LinkEvent::Down => false,
+            LinkEvent::Denied(denied) => return self.denied(denied),
+        };
+        if std::mem::replace(&mut self.is_up, is_up) != is_up {
+            log_link(is_up);
+        }
+        self.publisher.on_link(is_up).await;
         self.events.push_back(Event::Link { is_up });
         if self.machine.is_draining() {
             // The server has forgotten how many messages it was to send.
@@ -307,6 +316,24 @@ impl Driver {
             let hash = crate::input_hash::input_hash(self.shared.name.as_bytes());
             self.next_sweep = Instant::now() + Duration::from_millis(hash % SWEEP_DELAY_MILLIS);
             self.sweep_period = FIRST_SWEEP_PERIOD;
+        }
+    }
+
+    /// Ends the node if it may not do something that it cannot do without.
+    fn denied(&mut self, denied: Denied) {
+        tracing::warn!("{denied}");
+        let tags = self.publisher.give_up(|_, publication| {
+            denied.is_publish && publication.subject.as_str() == denied.subject
+        });
+        self.events.extend(tags.iter().map(|tag| Event::NotRecorded(tag.token())));
+        // Without these it works, if somewhat slower, or without what others would like to know.
+        let names = self.context.names();
+        let elections = names.elections();
+        let optional = [names.status(), names.lanes(), elections, "_INBOX.".to_owned()];
+        let is_optional = optional.iter().any(|subject| denied.subject.starts_with(subject));
+        let is_start = denied.subject.starts_with(&names.starts());
+        if !(is_optional || is_start) || (!denied.is_publish && denied.subject == names.cancel()) {
+            self.failure.get_or_insert(denied.into());
         }
     }
 
@@ -349,6 +376,7 @@ impl Driver {
 
     fn ended(&mut self, ended: Ended) {
         let Ended { token, end, outcome, failure } = ended;
+        let failure = failure.map(|reason| PoolError::Broken { reason }.into());
         self.failure = failure.or(self.failure.take());
         if let Some(held) = self.held.get_mut(&token) {
             held.outcome = outcome.or(held.outcome.take());

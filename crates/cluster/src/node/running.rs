@@ -78,11 +78,15 @@ impl RunningNode {
         let run = move || {
             let (shared, commands) = of_thread;
             let open = async {
-                let connection = endpoint.connect(&name).await?;
+                let mut connection = endpoint.connect(&name).await?;
                 let jetstream = jetstream::new(connection.client.clone());
-                let context = QueueContext::open(jetstream, queue).await?;
-                let lane = Lane { priority: Priority::default(), class: Class::default() };
-                let consumer = context.settings.ensure_lane(&context.jetstream, &lane).await?;
+                let opening = async {
+                    let context = QueueContext::open(jetstream, queue).await?;
+                    let lane = Lane { priority: Priority::default(), class: Class::default() };
+                    let consumer = context.settings.ensure_lane(&context.jetstream, &lane).await?;
+                    Ok((context, consumer))
+                };
+                let (context, consumer) = connection.permitted(opening).await?;
                 // Whoever created the lane has chosen the lease.
                 let lease = consumer.cached_info().config.ack_wait;
                 let signals = if handles_signals { Some(Signals::new()?) } else { None };

@@ -77,10 +77,12 @@ impl<T> Outstanding<T> {
         entry.map(|entry| &entry.tag)
     }
 
-    /// Returns the numbers of the publishes without an answer that `is_meant` chooses by their tags.
-    pub(super) fn numbers(&self, is_meant: impl Fn(&T) -> bool) -> Vec<u64> {
-        let numbers = self.due.iter().map(|(_, number)| *number);
-        numbers.filter(|number| self.tag(*number).is_some_and(&is_meant)).collect()
+    /// Returns the numbers of the publishes without an answer that `is_meant` chooses.
+    pub(super) fn numbers(&self, is_meant: impl Fn(&T, &Publication) -> bool) -> Vec<u64> {
+        let entries = (self.first..).zip(&self.entries);
+        let is_meant = |entry: &Entry<T>| is_meant(&entry.tag, &entry.publication);
+        let chosen = entries.filter(|(_, entry)| entry.as_ref().is_some_and(is_meant));
+        chosen.map(|(number, _)| number).collect()
     }
 
     /// Sends a publish again at `due` rather than when its time is over.

@@ -127,7 +127,7 @@ fn node() {
 }
 
 fn run_node() -> Result<(), ClusterError> {
-    let node = Node::builder(env::var(URLS).unwrap()).workers(number(WORKERS));
+    let node = Node::builder().url(env::var(URLS).unwrap()).workers(number(WORKERS));
     let node = node.lease(lease()).replicas(number(REPLICAS)).outcome_life(outcome_life());
     node.register(&WORK).register(&HOLD).register(&KILL_NODE).run().map(drop)
 }

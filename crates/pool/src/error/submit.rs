@@ -47,7 +47,7 @@ pub enum SubmitErrorKind {
     #[error("the pool belongs to another process: {FORKED}")]
     Forked,
     /// The client of a cluster was closed, or cannot reach its server.
-    #[error("the cluster cannot be reached: {reason}")]
+    #[error("the cluster cannot be used: {reason}")]
     Disconnected {
         /// Description of the failure.
         reason: String,

@@ -46,7 +46,9 @@ impl Driver {
                 Action::Search { ticket, sequence, is_published, waited } => {
                     self.search(ticket, sequence, is_published, waited);
                 }
-                Action::GiveUp(ticket) => self.publisher.give_up(|tag| tag.ticket() == ticket),
+                Action::GiveUp(ticket) => {
+                    self.publisher.give_up(|tag, _| tag.ticket() == ticket);
+                }
                 Action::Forget(ticket) => {
                     if let Some(record) = self.records.remove(&ticket) {
                         self.followers[record.follower].follower.remove(&record.key, ticket);

@@ -14,7 +14,8 @@ use brigade_testkit::{BOUND, wait_until};
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use crate::connection::Endpoint;
+use crate::connection::LinkEvent;
+use crate::endpoint::Endpoint;
 use crate::input_hash::input_hash;
 use crate::message::{Items, OutcomeBuilder, OutcomeHead, OutcomeMessage, TaskMessage};
 use crate::names::{Lane, Names, Priority, Queue};
@@ -80,7 +81,7 @@ async fn run(url: &str, is_stopped: &AtomicBool, runs: &AtomicU64) {
         }
         while publisher.len() > 0 {
             tokio::select! {
-                event = connection.next_event() => publisher.on_link(event).await,
+                event = connection.next_event() => publisher.on_link(event == LinkEvent::Up).await,
                 () = publisher.answers(&mut answers) => {}
             }
             for answer in answers.drain(..) {
