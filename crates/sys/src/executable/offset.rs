@@ -11,7 +11,9 @@ use std::mem;
 ///
 /// The number may be sent to such a process, and to no other: a number from another build can point
 /// to the middle of any function. So calling it takes a proof that the
-/// [`BuildIdentity`](super::BuildIdentity) of the sender was compared.
+/// [`BuildIdentity`](super::BuildIdentity) of the sender was compared. And it carries a tag that
+/// only [`of`](Self::of) adds, so that no other number leads to code: one that is made up, or an
+/// address that somebody computed, is refused.
 ///
 /// ```compile_fail
 /// use brigade_sys::executable::FunctionOffset;
@@ -20,6 +22,10 @@ use std::mem;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionOffset(u64);
+
+/// The low bits, which are the offset: executables of up to a terabyte. The others are the tag.
+const OFFSET_BITS: u32 = 40;
+const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 
 impl FunctionOffset {
     /// Returns the offset of an entry point of the main program.
@@ -30,27 +36,34 @@ impl FunctionOffset {
         if !program.is_code(address) {
             return Err(ExecutableError::OutsideProgram { address });
         }
-        Ok(Self(address.wrapping_sub(program.base) as u64))
+        let offset = address.wrapping_sub(program.base) as u64;
+        if offset > OFFSET_MASK {
+            return Err(ExecutableError::OutsideProgram { address });
+        }
+        Ok(Self(offset | tag(offset)))
     }
 
     /// Returns the entry point that was passed to [`of`](Self::of), in this process or in another
     /// one of the same program.
     pub fn resolve(self, _: SameBuild) -> Result<EntryPoint, ExecutableError> {
         let unknown = ExecutableError::UnknownOffset { offset: self.0 };
-        let Ok(distance) = usize::try_from(self.0) else {
+        let offset = self.0 & OFFSET_MASK;
+        let (Ok(distance), true) = (usize::try_from(offset), self.0 == offset | tag(offset)) else {
             return Err(unknown);
         };
         let address = program().base.wrapping_add(distance);
         if !program().is_code(address) {
             return Err(unknown);
         }
-        // SAFETY: the address lies in the program's own code, so it is not null, and by the
-        // contract of this type it comes from `of` in a process of the same program, of which the
-        // caller has the proof, and which had an `EntryPoint` there.
+        // SAFETY: the address lies in the program's own code, so it is not null. Its tag says that
+        // `of` made the number, in a process of the same program, of which the caller has the
+        // proof, and which had an `EntryPoint` there. The chance that another number has the tag is
+        // one in 16 million, and no safe function computes tags for others.
         Ok(unsafe { mem::transmute::<usize, EntryPoint>(address) })
     }
 
-    /// Wraps an offset that [`raw`](Self::raw) returned in a process of the same program.
+    /// Wraps a number that [`raw`](Self::raw) returned in a process of the same program. Any other
+    /// number is refused by [`resolve`](Self::resolve).
     pub const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
@@ -59,6 +72,14 @@ impl FunctionOffset {
     pub const fn raw(self) -> u64 {
         self.0
     }
+}
+
+/// Returns the tag of an offset, in the bits above it: the finalizer of SplitMix64.
+const fn tag(offset: u64) -> u64 {
+    let mut mixed = offset ^ 0x6272_6967_6164_6521;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed & !OFFSET_MASK
 }
 
 impl fmt::Display for FunctionOffset {
@@ -100,6 +121,16 @@ mod tests {
     #[test]
     fn numbers_outside_the_code_are_refused() {
         for raw in [u64::MAX, u64::MAX / 2, 1 << 46] {
+            let error = FunctionOffset::from_raw(raw).resolve(proof()).unwrap_err();
+            assert_eq!(error, ExecutableError::UnknownOffset { offset: raw });
+        }
+    }
+
+    /// They lie in the code, and there may be anything.
+    #[test]
+    fn numbers_that_are_made_up_are_refused() {
+        let offset = FunctionOffset::of(answer).unwrap();
+        for raw in [offset.raw() & OFFSET_MASK, offset.raw() + 1, offset.raw() ^ (1 << 63)] {
             let error = FunctionOffset::from_raw(raw).resolve(proof()).unwrap_err();
             assert_eq!(error, ExecutableError::UnknownOffset { offset: raw });
         }

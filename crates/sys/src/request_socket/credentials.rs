@@ -45,7 +45,7 @@ impl Plain for libc::ucred {}
 impl Plain for libc::c_int {}
 
 fn option<T: Plain>(socket: &OwnedFd, name: libc::c_int, value: &mut T) -> io::Result<()> {
-    let mut length = length_of::<T>();
+    let mut length = fitting(size_of::<T>());
     // SAFETY: both pointers are to live values, and the kernel writes at most `length` bytes, any
     // of which form a valid `T`.
     let result = unsafe {
@@ -71,7 +71,7 @@ pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Request, Er
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
-    message.msg_controllen = size_of::<Control>();
+    message.msg_controllen = fitting(size_of::<Control>());
     // SAFETY: all pointers in `message` are to live values of the lengths given there.
     let received =
         unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
@@ -98,7 +98,7 @@ fn sender(message: &libc::msghdr) -> u32 {
     let enough = size_of::<libc::cmsghdr>() + size_of::<libc::ucred>();
     let is_sender =
         header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_CREDENTIALS;
-    if !is_sender || header.cmsg_len < enough {
+    if !is_sender || header.cmsg_len < fitting(enough) {
         return 0;
     }
     // SAFETY: after a header of this kind and length the kernel has written credentials, inside the
@@ -107,9 +107,11 @@ fn sender(message: &libc::msghdr) -> u32 {
     credentials.pid.unsigned_abs()
 }
 
+/// Returns a number of bytes as the type that the C library uses for it, which differs from one to
+/// another.
 #[expect(clippy::expect_used, reason = "control data is a few bytes long")]
-fn length_of<T>() -> libc::socklen_t {
-    libc::socklen_t::try_from(size_of::<T>()).expect("a few bytes")
+fn fitting<N: TryFrom<usize>>(bytes: usize) -> N {
+    N::try_from(bytes).ok().expect("a few bytes")
 }
 
 #[cfg(test)]
