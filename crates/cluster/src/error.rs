@@ -8,7 +8,7 @@ use crate::names::NameError;
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// The reason why a cluster or a node cannot work.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
     /// The server cannot be reached, or it refused the connection.
@@ -123,3 +123,5 @@ impl ClusterError {
         Self::System { operation, source: cause.into() }
     }
 }
+
+brigade_sys::debug_as_text!(ClusterError);

@@ -21,7 +21,7 @@ const MANIFEST: &str = "~manifest";
 const CHUNK_MARK: char = '~';
 
 /// A text cannot be used as a name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` cannot be used as {what}: allowed are 1 to {TOKEN_LIMIT} letters, digits, `-` and `_`"
 )]
@@ -390,6 +390,8 @@ impl Names {
         format!("brigade.{}.status", self.queue)
     }
 }
+
+brigade_sys::debug_as_text!(NameError);
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,12 @@
 //! The codec's errors.
 
 use std::error::Error;
+use std::fmt;
+
+use crate::chain;
 
 /// A value could not be encoded or decoded.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
     /// The value's `Serialize` failed, or the format does not support the value.
@@ -32,6 +35,13 @@ pub enum CodecError {
         /// The limit in bytes.
         limit: usize,
     },
+}
+
+impl fmt::Debug for CodecError {
+    /// Writes the text of the error and that of its source, which a `main` that returns it prints.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&chain(self))
+    }
 }
 
 /// Bytes that the decoder did not need.

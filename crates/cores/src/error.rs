@@ -7,7 +7,7 @@ use crate::cpu_set::CpuSet;
 use crate::request::CoreRequest;
 
 /// An error of parsing a set of cpus. Its text quotes the start of the input.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseCpuSetError {
     /// The text is not in the list format.
@@ -34,7 +34,7 @@ pub enum ParseCpuSetError {
 
 /// An error of discovering a topology. Minor problems are [`Warning`](crate::Warning)s in the
 /// topology instead.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoverError {
     /// Neither sysfs nor `/proc/cpuinfo` lists a cpu.
@@ -57,7 +57,7 @@ pub enum DiscoverError {
 }
 
 /// An error of building a pool of cores.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Requested cpus are not in the topology.
@@ -92,7 +92,7 @@ pub enum BuildError {
 }
 
 /// An error of leasing cores.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ReserveError {
     /// The request was for no core at all.
@@ -134,7 +134,7 @@ pub enum ReserveError {
 }
 
 /// An error of pinning a thread or process.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum PinError {
     /// The affinity mask could not be read.
@@ -150,3 +150,5 @@ pub enum PinError {
         source: io::Error,
     },
 }
+
+brigade_sys::debug_as_text!(ParseCpuSetError, DiscoverError, BuildError, ReserveError, PinError);

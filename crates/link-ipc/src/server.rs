@@ -52,7 +52,7 @@ fn fits(folder: &Path) -> bool {
 }
 
 /// The reason why a worker's server could not be created or used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// The folder's path is too long.
@@ -178,3 +178,5 @@ fn check_free_descriptors() -> io::Result<()> {
         [(); 6].map(|()| ControlSocket::pair()).into_iter().collect::<io::Result<Vec<_>>>()?;
     Ok(())
 }
+
+brigade_sys::debug_as_text!(ServerError);

@@ -293,22 +293,10 @@ impl fmt::Display for TaskError {
     }
 }
 
-impl fmt::Debug for TaskError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("TaskError")
-            .field("kind", &self.inner.kind)
-            .field("task", &self.inner.task)
-            .field("attempt", &self.inner.attempt)
-            .field("label", &self.inner.label)
-            .field("elapsed", &self.inner.elapsed)
-            .finish()
-    }
-}
-
 impl Error for TaskError {}
 
 /// No further task finished in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("timed out waiting for {pending} of {total} tasks")]
 #[non_exhaustive]
 pub struct TimedOut {
@@ -319,7 +307,7 @@ pub struct TimedOut {
 }
 
 /// A pool could not be built, started, or ended properly.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
     /// A setting of the builder is invalid.
@@ -405,3 +393,5 @@ impl PoolError {
         move |source| Self::System { operation, source: Arc::new(source) }
     }
 }
+
+brigade_sys::debug_as_text!(TimedOut, PoolError, TaskError);

@@ -7,7 +7,7 @@ use brigade_cores::ReserveError;
 use crate::outcome::Ending;
 
 /// A run that failed as a whole.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RunnerError {
     /// A job needs cores that it can never get.
@@ -84,7 +84,7 @@ impl RunnerError {
 }
 
 /// A runner that could not be built.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A setting is invalid.
@@ -102,7 +102,7 @@ pub enum BuildError {
 }
 
 /// An invalid setting of a builder.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {problem}")]
 pub struct ConfigError {
     /// The builder method that set it.
@@ -112,7 +112,7 @@ pub struct ConfigError {
 }
 
 /// A text that is not a halt policy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text:.40}` is not a halt policy: write `now` or `soon`, a comma, `fail`, `success` or `done`, and `=` with a number \
      or a percentage, as in `now,fail=1` or `soon,done=10%`"
@@ -123,7 +123,7 @@ pub struct HaltError {
 }
 
 /// A text that is not a time limit.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text:.40}` is not a time limit: write seconds (`2.5`), or a percentage of the median duration so \
      far (`300%`)"
@@ -134,7 +134,7 @@ pub struct LimitError {
 }
 
 /// A log from which a run cannot be resumed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
     /// The file could not be opened, read or written.
@@ -158,3 +158,12 @@ pub enum ResumeError {
         number: u64,
     },
 }
+
+brigade_sys::debug_as_text!(
+    RunnerError,
+    BuildError,
+    ConfigError,
+    HaltError,
+    LimitError,
+    ResumeError
+);

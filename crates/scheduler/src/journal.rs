@@ -10,6 +10,7 @@
 //! The first frame holds the version of Brigade and the scheduler's settings. Each other frame
 //! holds an event with its time, and the actions that followed.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
@@ -34,7 +35,7 @@ pub struct Replay {
 }
 
 /// The error of [`replay`].
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// The journal could not be read.
@@ -63,6 +64,16 @@ pub enum ReplayError {
         /// The actions that the scheduler requests now.
         replayed: String,
     },
+}
+
+impl fmt::Debug for ReplayError {
+    /// Writes the text of the error and that of its source, which a `main` that returns it prints.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(cause) => write!(out, "{self}: {cause}"),
+            Self::Format { .. } | Self::Differs { .. } => write!(out, "{self}"),
+        }
+    }
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 /// The server of the live view could not be started.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
     /// The address could not be resolved.
@@ -28,3 +28,5 @@ pub enum ServeError {
     #[error("could not start the thread of the live view")]
     Start(#[source] io::Error),
 }
+
+brigade_sys::debug_as_text!(ServeError);

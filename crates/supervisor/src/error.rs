@@ -1,13 +1,13 @@
 //! Errors of settings and starts.
 
 /// A part of a command line contains a NUL byte.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} contains a NUL byte, which cannot be passed to a program")]
 pub struct ContainsNul(pub(crate) &'static str);
 
 /// A setting of the workers' environment is invalid.
 #[cfg(feature = "workers")]
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct EnvError {
     /// The setting.
@@ -18,7 +18,7 @@ pub struct EnvError {
 
 /// A worker could not be started, and its process is gone.
 #[cfg(feature = "workers")]
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct StartError {
     /// Another try would fail too.
@@ -26,3 +26,5 @@ pub struct StartError {
     /// One sentence.
     pub reason: String,
 }
+
+brigade_sys::debug_as_text!(ContainsNul, EnvError, StartError);

@@ -4,7 +4,7 @@
 use std::io;
 
 /// The reason why a function has no offset in the executable, or an offset has no function.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecutableError {
     /// The function is not part of the main program.
@@ -27,7 +27,7 @@ pub enum ExecutableError {
 }
 
 /// A failure before or after the task function ran. The text names the type and the cause.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     /// The argument could not be decoded; the function did not run.
     #[error("the argument could not be decoded: {0}")]
@@ -38,7 +38,7 @@ pub enum EntryError {
 }
 
 /// The reason why the environment was not changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvironmentError {
     /// Another thread could read the environment at the same time, which is undefined behavior in
@@ -57,7 +57,7 @@ pub enum EnvironmentError {
 }
 
 /// The process that started this one has ended, or is not the expected one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the host (process {host}) is gone: the parent is process {parent}")]
 pub struct ParentGone {
     /// The process that should be the parent.
@@ -67,7 +67,7 @@ pub struct ParentGone {
 }
 
 /// The reason why a block of an arena was not allocated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {
     /// The blocks in use leave too little of the budget.
@@ -92,3 +92,5 @@ pub enum AllocError {
     #[error("a fork of the process cannot allocate shared buffers")]
     Forked,
 }
+
+crate::debug_as_text!(ExecutableError, EntryError, EnvironmentError, ParentGone, AllocError);

@@ -1,5 +1,7 @@
 //! Wraps the operating system functions that Brigade needs in safe functions.
 //!
+//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
+//!
 //! This is the only crate of the workspace with `unsafe` code; every block says why it is sound. It
 //! knows nothing about tasks, pools or messages.
 //!
@@ -102,6 +104,7 @@ pub mod descriptor_limit;
 pub mod descriptors;
 pub mod environment;
 mod error;
+mod error_text;
 pub mod executable;
 pub mod fetch;
 pub mod file_limit;
@@ -135,3 +138,6 @@ pub mod sync;
 pub mod thin_bytes;
 pub mod wait;
 pub mod wake_set;
+
+#[doc(hidden)]
+pub use error_text::write_error;

@@ -3,7 +3,7 @@
 use std::io;
 
 /// An error of arming or releasing a deadline.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// [`expires`](crate::expires) was called before [`configure`](crate::configure).
@@ -56,7 +56,7 @@ pub enum ClientError {
 }
 
 /// An error of building or using a server.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// Another server listens there, or the name or path cannot be used.
@@ -83,3 +83,5 @@ pub enum ServerError {
     #[error("failed to wait for requests")]
     Wait(#[source] io::Error),
 }
+
+brigade_sys::debug_as_text!(ClientError, ServerError);

@@ -1,7 +1,7 @@
 //! The errors of this crate, except those of the links.
 
 /// A message or a packet of the handshake could not be encoded or decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
     /// The bytes are not a message of this protocol.
@@ -11,3 +11,5 @@ pub enum MessageError {
     #[error("the message cannot be sent: {0}")]
     Encode(&'static str),
 }
+
+brigade_sys::debug_as_text!(MessageError);

@@ -166,7 +166,7 @@ impl<R: LinkReceiver + ?Sized> LinkReceiver for Box<R> {
 }
 
 /// The reason why a message was not sent or received.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
     /// The other end is gone.
@@ -199,3 +199,5 @@ pub const HEAD_LIMIT: usize = 64 * 1024;
 pub const fn message_limit(payload: usize) -> usize {
     payload.saturating_add(HEAD_LIMIT)
 }
+
+brigade_sys::debug_as_text!(LinkError);

@@ -98,7 +98,7 @@ impl LoopError {
 }
 
 /// The reason why [`Emit::emit`](crate::Emit::emit) has not handed an item over.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
     /// The stream was reset or closed, or the pool shuts down.
@@ -116,3 +116,5 @@ pub enum EmitError {
         message: String,
     },
 }
+
+brigade_sys::debug_as_text!(EmitError);

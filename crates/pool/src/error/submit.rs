@@ -13,7 +13,7 @@ pub struct SubmitError<A> {
 }
 
 /// The kinds of [`SubmitError`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitErrorKind {
     /// The queue is full, and the submission was not to wait.
@@ -104,9 +104,11 @@ impl<A> SubmitError<A> {
 
 impl<A> fmt::Debug for SubmitError<A> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SubmitError").field("kind", &self.kind).finish_non_exhaustive()
+        fmt::Debug::fmt(&self.kind, out)
     }
 }
+
+brigade_sys::debug_as_text!(SubmitErrorKind);
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ pub struct Full<A> {
 }
 
 /// The kinds of [`Full`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum PutErrorKind {
     /// The stream holds as many inputs as its limits allow.
@@ -52,6 +52,8 @@ impl<A> Full<A> {
 
 impl<A> fmt::Debug for Full<A> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Full").field("kind", &self.kind).finish_non_exhaustive()
+        fmt::Debug::fmt(&self.kind, out)
     }
 }
+
+brigade_sys::debug_as_text!(PutErrorKind);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 /// The program could not be started; no child is left.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("cannot {stage}")]
 pub struct LaunchError {
     stage: LaunchStage,
@@ -66,3 +66,5 @@ impl fmt::Display for LaunchStage {
         })
     }
 }
+
+crate::debug_as_text!(LaunchError);

@@ -85,7 +85,7 @@ pub struct WorkerEnd {
 pub type BoxedError = Box<dyn Error + Send + Sync>;
 
 /// The reason why a worker has no server.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
     /// Other threads of this process forbid it.
@@ -107,3 +107,5 @@ impl fmt::Debug for WorkerEnd {
         out.debug_struct("WorkerEnd").finish_non_exhaustive()
     }
 }
+
+brigade_sys::debug_as_text!(ListenError);

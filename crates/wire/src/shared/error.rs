@@ -5,7 +5,7 @@ use thiserror::Error as ThisError;
 
 /// The bytes of a buffer cannot be viewed as a slice of a type.
 #[cfg(feature = "bytemuck")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ThisError)]
+#[derive(Clone, Copy, PartialEq, Eq, ThisError)]
 #[non_exhaustive]
 pub enum TypedError {
     /// The length is not a multiple of the size of an element.
@@ -27,7 +27,7 @@ pub enum TypedError {
 
 /// The bytes of a buffer cannot be viewed as an array.
 #[cfg(feature = "ndarray")]
-#[derive(Debug, Clone, PartialEq, ThisError)]
+#[derive(Clone, PartialEq, ThisError)]
 #[non_exhaustive]
 pub enum ArrayError {
     /// The bytes are no slice of the type.
@@ -66,3 +66,8 @@ pub(crate) const NO_SUCH_BUFFER: &str = "the message has no buffer of this index
 
 /// A message refers to bytes behind the end of a buffer.
 pub(crate) const NO_SUCH_RANGE: &str = "the range exceeds the buffer of the message";
+
+#[cfg(feature = "bytemuck")]
+brigade_sys::debug_as_text!(TypedError);
+#[cfg(feature = "ndarray")]
+brigade_sys::debug_as_text!(ArrayError);
