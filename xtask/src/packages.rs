@@ -1,8 +1,11 @@
-//! Checks the number of packages that a user of the pool alone compiles.
+//! Checks the number of packages that a user of the pool alone compiles, and that all packages can
+//! be published.
 
 use std::collections::BTreeSet;
 
+use crate::checkout::Checkout;
 use crate::invocation::Invocation;
+use crate::tidy::published::names;
 
 /// Upper bound, the workspace's own packages included.
 const MOST: usize = 30;
@@ -11,6 +14,18 @@ const MOST: usize = 30;
 pub(crate) fn list(resolution: &str) -> Invocation {
     let tree = "tree -p brigade --no-default-features -e normal,build --prefix none";
     Invocation::cargo(&format!("{tree} {resolution}"))
+}
+
+/// Makes the packages of everything that is published, as they would be uploaded. They are not
+/// compiled: the other steps compile the same files.
+pub(crate) fn package(resolution: &str) -> Result<(), String> {
+    let checkout = Checkout::read()?;
+    let packages: Vec<String> =
+        names(&checkout).into_iter().map(|name| format!("-p {name}")).collect();
+    let packages = packages.join(" ");
+    // A dirty tree is checked like a clean one.
+    let command = format!("package --quiet --no-verify --allow-dirty {resolution} {packages}");
+    Invocation::cargo(&command).run()
 }
 
 pub(crate) fn check(list: &Invocation) -> Result<(), String> {

@@ -193,6 +193,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
         Step::new("tidy", "cargo xtask tidy", tidy::check),
         Step::new("packages", list.to_string(), move || packages::check(&list)),
+        Step::new("packages to publish", "cargo package", move || packages::package(resolution)),
         Step::cargo("clippy", cargo("clippy --workspace --all-targets", "-- -D warnings")),
         Step::new("tests", tests_line, move || {
             of_tests.set(Some(Prebuild::start(builds.clone())));
@@ -236,6 +237,7 @@ mod tests {
             "cargo fmt --all -- --check",
             "cargo xtask tidy",
             "cargo tree",
+            "cargo package",
             "cargo clippy --workspace --all-targets -- -D warnings",
             "cargo nextest run --workspace --profile default",
             "cargo test --workspace --doc",

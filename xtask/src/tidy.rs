@@ -7,6 +7,7 @@
 mod banned;
 mod conformance;
 mod dependencies;
+mod errors;
 mod language;
 mod layering;
 mod length;
@@ -17,6 +18,7 @@ mod members;
 pub(crate) mod msrv;
 mod opening;
 mod paths;
+pub(crate) mod published;
 mod unsafe_code;
 mod wire_hash;
 
@@ -51,14 +53,17 @@ const CHECKS: &[Check] = &[
     map::check,
     wire_hash::check,
     conformance::check,
+    published::check,
+    errors::check,
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     match arguments {
         [] => {}
         [only] if only == "--bless" => {
-            let recorded = wire_hash::bless(&Checkout::read()?)?;
-            println!("tidy: {recorded}");
+            let checkout = Checkout::read()?;
+            println!("tidy: {}", wire_hash::bless(&checkout)?);
+            println!("tidy: {}", published::bless(&checkout)?);
         }
         _ => return Err("usage: cargo xtask tidy [--bless]".to_owned()),
     }

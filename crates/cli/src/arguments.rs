@@ -340,19 +340,6 @@ pub(crate) struct Run {
     pub(crate) dialect: Dialect,
 }
 
-impl Command {
-    /// Returns the number of `-v`, which means something else for a run.
-    pub(crate) fn verbosity(&self) -> u8 {
-        match self {
-            #[cfg(feature = "cluster")]
-            Self::Node(node) => node.verbose,
-            #[cfg(feature = "cluster")]
-            Self::Cluster(cluster) => cluster.verbosity(),
-            _ => 0,
-        }
-    }
-}
-
 impl Run {
     /// Returns `true` if the jobs run on a cluster.
     pub(crate) fn is_remote(&self) -> bool {

@@ -1,4 +1,5 @@
-//! What the libraries report, on standard error: warnings, or what `BRIGADE_LOG` and `-v` ask for.
+//! Prints what the libraries report on standard error: warnings, or what `BRIGADE_LOG` and `-v` ask
+//! for.
 //!
 //! While a progress area is on the terminal, lines are held back until it is drawn again, which is
 //! several times a second.
@@ -9,6 +10,7 @@ use brigade_sys::sync::Mutex;
 use miette::{Report, miette};
 use tracing_subscriber::filter::EnvFilter;
 
+use crate::arguments::Command;
 use crate::patient::Patient;
 
 /// The variable with a filter, such as `info` or `brigade_cluster=debug`.
@@ -25,8 +27,8 @@ const LONGEST: usize = 64 << 10;
 static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
 /// Prints the events of the libraries from now on.
-pub(crate) fn install(verbosity: u8) -> Result<(), Report> {
-    let level = LEVELS[usize::from(verbosity).min(LEVELS.len() - 1)];
+pub(crate) fn install(command: &Command) -> Result<(), Report> {
+    let level = LEVELS[usize::from(verbosity(command)).min(LEVELS.len() - 1)];
     let filter = match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => EnvFilter::try_new(&text)
             .map_err(|error| miette!("{VARIABLE}={text} is not a filter: {error}"))?,
@@ -41,6 +43,17 @@ pub(crate) fn install(verbosity: u8) -> Result<(), Report> {
     // Fails only if there is one already.
     let _ = tracing::subscriber::set_global_default(subscriber);
     Ok(())
+}
+
+/// Returns the number of `-v`, which means something else for a run.
+fn verbosity(command: &Command) -> u8 {
+    match command {
+        #[cfg(feature = "cluster")]
+        Command::Node(node) => node.verbose,
+        #[cfg(feature = "cluster")]
+        Command::Cluster(cluster) => cluster.verbosity(),
+        _ => 0,
+    }
 }
 
 /// Holds lines back from now on.

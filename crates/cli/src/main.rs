@@ -116,7 +116,7 @@ fn called_as(program: &OsStr) -> Option<&'static str> {
 }
 
 fn execute(command: Command) -> Result<u8, Report> {
-    log::install(command.verbosity())?;
+    log::install(&command)?;
     match command {
         Command::Run(run) => return run::run(&run),
         Command::Sem(sem) => return sem::run(&sem),

@@ -613,7 +613,7 @@ fn brief_tasks_behind_a_long_one_run_elsewhere() {
 }
 
 /// A client of another version submits an item and a single task. Both are given up under their own
-/// names, and their clients are told the versions.
+/// names, and their outcomes name the versions.
 #[test]
 fn a_task_of_another_version_gets_its_own_outcome() {
     if !NatsServer::installed() {

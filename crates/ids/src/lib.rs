@@ -2,6 +2,8 @@
 //! protocol and the scheduler share. [`mix64`] makes seeds of ids and of other numbers, and
 //! [`stable_hash`] names that outlive a process.
 //!
+//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
+//!
 //! The scheduler must not depend on the protocol, so these types have a crate of their own. Other
 //! crates use them through `brigade-wire`, which re-exports them.
 //!

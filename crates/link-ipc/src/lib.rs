@@ -1,5 +1,7 @@
 //! The portable link, over ipc-channel.
 //!
+//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
+//!
 //! Properties of ipc-channel on Linux, and their consequences here:
 //! - `send` blocks if the peer does not read. So the host counts the bytes in flight (`window`) and
 //!   sends only what surely fits; the rest waits in the host's memory until the worker reports that

@@ -1,5 +1,7 @@
 //! The scheduler: makes all decisions of the pool, as a pure state machine.
 //!
+//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
+//!
 //! Everything enters through `handle(now, event, outbox)`. There is no clock, no thread and no
 //! input or output in here. The driver carries out the actions in the outbox and reports their
 //! results as further events. So every decision can be tested without a process, and a recorded

@@ -1,6 +1,8 @@
 //! Supervises processes, those of Brigade's workers and those of jobs: how they start, what they
 //! print and how they end.
 //!
+//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
+//!
 //! - [`Launcher`] and [`GuardedLauncher`] start programs.
 //! - [`OutputPipe`] and [`Capture`] read and keep what they print.
 //!

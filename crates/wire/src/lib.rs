@@ -1,6 +1,8 @@
 //! Defines what crosses the process boundary: ids, messages, the handshake, the codec and the
 //! links.
 //!
+//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
+//!
 //! This crate has no policy and no threads. The main types are [`ToWorker`] and [`FromWorker`] (the
 //! messages), [`link::LinkSender`] and [`link::LinkReceiver`] (the transport), [`slots::SlotTable`]
 //! (the tasks that have started, in shared memory) and the packets of the [`handshake`].

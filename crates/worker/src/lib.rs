@@ -1,5 +1,7 @@
 //! The code that runs inside a Brigade worker process.
 //!
+//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
+//!
 //! A worker is a second process of the host's own program. [`init`], the first line of `main`,
 //! detects that, connects to the host and runs tasks until the process ends. A [`Server`] does the
 //! same in a separate program whose functions have names.

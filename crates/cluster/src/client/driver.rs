@@ -5,8 +5,10 @@
 
 mod carry_out;
 mod outcomes;
+mod tag;
 
 pub(super) use outcomes::item_outcome;
+use tag::Tag;
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -29,7 +31,7 @@ use super::search::Located;
 use super::server::Server;
 use super::shared::{Command, Shared};
 use super::submission::{Admission, Content, Submission, Target};
-use crate::connection::{Connection, Denied, LinkEvent, log_link};
+use crate::connection::{Connection, LinkEvent, log_link};
 use crate::error::ClusterError;
 use crate::message::{OutcomeMessage, StoredBody};
 use crate::names::{Lane, Names, Origin, TaskKey};
@@ -69,21 +71,6 @@ pub(super) struct Driver {
 struct Followed {
     follower: Follower,
     messages: Option<Subscriber>,
-}
-
-/// The subject of a publication's answer.
-#[derive(Debug, Clone, Copy)]
-enum Tag {
-    Task(Ticket),
-    End(Ticket),
-}
-
-impl Tag {
-    fn ticket(self) -> Ticket {
-        match self {
-            Self::Task(ticket) | Self::End(ticket) => ticket,
-        }
-    }
 }
 
 /// The driver's record of a submission that is not forgotten.
@@ -338,21 +325,6 @@ impl Driver {
             for at in 0..self.followers.len() {
                 self.restart(at).await;
             }
-        }
-    }
-
-    /// Fails what waits for the answer to a message that this login may not publish.
-    async fn denied(&mut self, denied: &Denied) {
-        tracing::warn!("{denied}");
-        let is_denied = |_: &Tag, publication: &Publication| {
-            denied.is_publish && publication.subject.as_str() == denied.subject
-        };
-        for tag in self.publisher.give_up(is_denied) {
-            let event = match tag {
-                Tag::Task(_) => Event::Published(PublishAnswer::Failed(denied.to_string())),
-                Tag::End(_) => Event::EndOffered(EndAnswer::Failed),
-            };
-            self.handle(tag.ticket(), event).await;
         }
     }
 

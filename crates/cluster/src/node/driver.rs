@@ -2,6 +2,7 @@
 //! actions out.
 
 mod carry_out;
+mod denied;
 mod drain;
 mod jobs;
 mod tag;
@@ -26,7 +27,7 @@ use super::held_task::HeldTask;
 use super::machine::{Action, Delivery, Event, Machine, Settings, Token};
 use super::runs::{Ended, Runs};
 use super::status::Shared;
-use crate::connection::{Connection, Denied, LinkEvent, log_link};
+use crate::connection::{Connection, LinkEvent, log_link};
 use crate::error::ClusterError;
 use crate::message::{CancelMessage, History};
 use crate::names::Lane;
@@ -319,24 +320,6 @@ impl Driver {
         }
     }
 
-    /// Ends the node if it may not do something that it cannot do without.
-    fn denied(&mut self, denied: Denied) {
-        tracing::warn!("{denied}");
-        let tags = self.publisher.give_up(|_, publication| {
-            denied.is_publish && publication.subject.as_str() == denied.subject
-        });
-        self.events.extend(tags.iter().map(|tag| Event::NotRecorded(tag.token())));
-        // Without these it works, if somewhat slower, or without what others would like to know.
-        let names = self.context.names();
-        let elections = names.elections();
-        let optional = [names.status(), names.lanes(), elections, "_INBOX.".to_owned()];
-        let is_optional = optional.iter().any(|subject| denied.subject.starts_with(subject));
-        let is_start = denied.subject.starts_with(&names.starts());
-        if !(is_optional || is_start) || (!denied.is_publish && denied.subject == names.cancel()) {
-            self.failure.get_or_insert(denied.into());
-        }
-    }
-
     fn received(&mut self, message: Message) {
         self.received += 1;
         let event = match FromServer::read(message, &self.inbox) {
@@ -407,17 +390,5 @@ impl Driver {
             }
         };
         self.events.push_back(event);
-    }
-
-    fn add_lanes(&mut self, lanes: impl IntoIterator<Item = Lane>) {
-        let is_met = |lane: &Lane| {
-            let needs = lane.class.needs();
-            let is_chosen = self.only_label.as_ref().is_none_or(|label| needs.has_label(label));
-            is_chosen && needs.are_met_by(&self.offer)
-        };
-        let lanes: Vec<Lane> = lanes.into_iter().filter(is_met).collect();
-        if !lanes.is_empty() {
-            self.events.push_back(Event::Lanes(lanes));
-        }
     }
 }

@@ -15,7 +15,7 @@
 //! | 10077 store failed: maximum messages or bytes | 2.9 | full |
 //! | 10077 store failed: message too large | 2.15 | final |
 //! | 10077 store failed, otherwise | 2.9 | again: the store is being closed |
-//! | 10002 limits of the account, 10023 insufficient resources, 10028 memory, 10047 storage | 2.9 | full |
+//! | 10002 limits of the account, 10023 resources, 10028 memory, 10047 storage | 2.9 | full |
 //! | 10006, 10007, 10009 not active, not assigned, not the leader | 2.9 | again |
 //! | any other 503: 10008, 10035, 10039, 10076, … | 2.9 | again: the server starts, or elects |
 //! | 10054, 10097 message or header too large | 2.9 | final |

@@ -1,4 +1,4 @@
-//! Carries out the steps of the machine.
+//! Carries out the steps of the machine, and handles refusals of the server.
 
 use std::time::Instant;
 
@@ -9,8 +9,9 @@ use brigade_pool::SubmitErrorKind;
 
 use super::{Driver, Report, Tag};
 use crate::client::failure;
-use crate::client::machine::{Action, Completion, EndAnswer, Event, Ticket};
+use crate::client::machine::{Action, Completion, EndAnswer, Event, PublishAnswer, Ticket};
 use crate::client::submission::{Content, publication, stored};
+use crate::connection::Denied;
 use crate::message::{Body, OutcomeBuilder, OutcomeHead, OutcomeMessage};
 use crate::names::Lane;
 use crate::publisher::Publication;
@@ -174,5 +175,20 @@ impl Driver {
                 Err(error) => Report::LaneFailed(lane, chain(&error)),
             }
         }));
+    }
+
+    /// Fails what waits for the answer to a message that this login may not publish.
+    pub(super) async fn denied(&mut self, denied: &Denied) {
+        tracing::warn!("{denied}");
+        let is_denied = |_: &Tag, publication: &Publication| {
+            denied.is_publish && publication.subject.as_str() == denied.subject
+        };
+        for tag in self.publisher.give_up(is_denied) {
+            let event = match tag {
+                Tag::Task(_) => Event::Published(PublishAnswer::Failed(denied.to_string())),
+                Tag::End(_) => Event::EndOffered(EndAnswer::Failed),
+            };
+            self.handle(tag.ticket(), event).await;
+        }
     }
 }

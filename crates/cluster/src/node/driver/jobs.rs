@@ -78,6 +78,18 @@ impl Driver {
         }
     }
 
+    pub(super) fn add_lanes(&mut self, lanes: impl IntoIterator<Item = Lane>) {
+        let is_met = |lane: &Lane| {
+            let needs = lane.class.needs();
+            let is_chosen = self.only_label.as_ref().is_none_or(|label| needs.has_label(label));
+            is_chosen && needs.are_met_by(&self.offer)
+        };
+        let lanes: Vec<Lane> = lanes.into_iter().filter(is_met).collect();
+        if !lanes.is_empty() {
+            self.events.push_back(Event::Lanes(lanes));
+        }
+    }
+
     pub(super) fn start_examination(&self, token: Token) {
         let Some(held) = self.held.get(&token) else { return };
         let (context, key) = (self.context.clone(), held.key.clone());
