@@ -193,7 +193,11 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
         Step::new("tidy", "cargo xtask tidy", tidy::check),
         Step::new("packages", list.to_string(), move || packages::check(&list)),
-        Step::new("packages to publish", "cargo package", move || packages::package(resolution)),
+        Step::new(
+            "packages to publish",
+            format!("cargo package --no-verify {resolution}"),
+            move || packages::package(resolution),
+        ),
         Step::cargo("clippy", cargo("clippy --workspace --all-targets", "-- -D warnings")),
         Step::new("tests", tests_line, move || {
             of_tests.set(Some(Prebuild::start(builds.clone())));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use brigade::{AllocError, Exit, Pool, PoolBuilder, Protection, SharedBuf};
@@ -87,8 +87,20 @@ fn holdings() -> BTreeMap<String, usize> {
     counts
 }
 
+/// Lets a test count the holdings of this process while no other one makes and drops buffers.
+static TURN: RwLock<()> = RwLock::new(());
+
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    TURN.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn beside_others() -> RwLockReadGuard<'static, ()> {
+    TURN.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn buffers_lie_in_the_arenas_at_every_level_of_protection() {
+    let _turn = beside_others();
     for protection in [Protection::Trusted, Protection::ReadOnly, Protection::Copied] {
         let pool = ring(1).buffer_protection(protection).build().expect("a pool");
         let argument = filled(&pool, 3);
@@ -119,6 +131,7 @@ fn overwrite_kept(byte: u8) {
 
 #[test]
 fn a_stray_write_after_freeze_is_a_fault_at_the_level_for_it() {
+    let _turn = beside_others();
     let pool = ring(1).buffer_protection(Protection::ReadOnly).build().expect("a pool");
     let value = outcome(pool.submit(make_and_keep, 5).expect("a task")).expect("a value");
     let (_, exit) = worker_died(outcome(pool.submit(overwrite_kept, 6).expect("a task")));
@@ -128,6 +141,7 @@ fn a_stray_write_after_freeze_is_a_fault_at_the_level_for_it() {
 
 #[test]
 fn a_copied_buffer_does_not_change_when_its_worker_writes() {
+    let _turn = beside_others();
     let pool = ring(1).buffer_protection(Protection::Copied).build().expect("a pool");
     let value = outcome(pool.submit(make_and_keep, 5).expect("a task")).expect("a value");
     assert!(is_filled(&value, 5));
@@ -137,6 +151,7 @@ fn a_copied_buffer_does_not_change_when_its_worker_writes() {
 
 #[test]
 fn one_buffer_for_eight_tasks_of_many_workers_exists_once() {
+    let _turn = beside_others();
     let pool = pool(4);
     pool.warm_up().expect("workers");
     let before = arena_bytes();
@@ -156,6 +171,7 @@ fn one_buffer_for_eight_tasks_of_many_workers_exists_once() {
 
 #[test]
 fn a_worker_reads_the_buffers_of_all_others() {
+    let _turn = beside_others();
     let pool = pool(3);
     for handle in pool.broadcast(make, 9).expect("tasks") {
         let value = outcome(handle).expect("a value");
@@ -174,6 +190,7 @@ fn a_worker_reads_the_buffers_of_all_others() {
 
 #[test]
 fn a_worker_may_keep_its_argument_and_its_value() {
+    let _turn = beside_others();
     static KEPT: Mutex<Vec<SharedBuf>> = Mutex::new(Vec::new());
     fn keeps((buffer, own): (SharedBuf, u8)) -> (bool, SharedBuf) {
         let own = make(own);
@@ -203,6 +220,7 @@ fn a_worker_may_keep_its_argument_and_its_value() {
 
 #[test]
 fn the_budget_holds_on_both_sides() {
+    let _turn = beside_others();
     let pool = ring(1).buffer_budget(8 * LARGE).build().expect("a pool");
     let mut held: Vec<_> = (0..3).map(|byte| filled(&pool, byte)).collect();
     let error = loop {
@@ -240,6 +258,7 @@ fn make_many((byte, count): (u8, usize)) -> Vec<SharedBuf> {
 
 #[test]
 fn a_long_stream_uses_the_same_buffers_again() {
+    let _turn = beside_others();
     const WORKERS: usize = 2;
     const OUTPUT: usize = 3;
     let pool = pool(WORKERS);
@@ -259,6 +278,7 @@ fn a_long_stream_uses_the_same_buffers_again() {
 
 #[test]
 fn buffers_outlive_their_worker_their_handle_and_their_pool() {
+    let _turn = alone();
     let before = holdings();
     let pool = pool(2);
     let argument = filled(&pool, 5);
@@ -282,6 +302,7 @@ fn buffers_outlive_their_worker_their_handle_and_their_pool() {
 
 #[test]
 fn a_worker_killed_at_any_moment_of_a_batch_leaves_nothing() {
+    let _turn = alone();
     fn batch((buffer, byte): (SharedBuf, u8)) -> Vec<SharedBuf> {
         let mut made: Vec<_> = (0..3).map(|index| make(byte + index)).collect();
         made.push(buffer.slice(100..));
@@ -351,6 +372,7 @@ fn assert_breach(how: &str) {
 
 #[test]
 fn a_worker_that_names_memory_of_others_is_killed() {
+    let _turn = beside_others();
     for how in ["argument", "foreign", "result", "keeps", "releases"] {
         assert_breach(how);
     }

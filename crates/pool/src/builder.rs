@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use brigade_supervisor::{Initializer, Stdio};
-use brigade_sys::executable::EntryPoint;
+use brigade_sys::executable::{EntryPoint, foreign_starter};
 use brigade_wire::shared::Protection;
 use brigade_worker::{finalizer_of, initializer_of, try_initializer_of};
 use serde::Serialize;
@@ -363,6 +363,22 @@ impl PoolBuilder {
         {
             return Err(PoolError::NestedTooDeep { depth, limit: MAX_NESTING });
         }
+        self.check_starter()?;
         Pool::start(self.check()?)
+    }
+
+    /// Checks that workers can be started: a start that fails says less about the cause.
+    fn check_starter(&self) -> Result<(), PoolError> {
+        let starter = foreign_starter();
+        let starter = starter.map_err(PoolError::system("use /proc, which must be mounted"))?;
+        let Some(starter) = starter.filter(|_| self.config.supervisor.command.is_none()) else {
+            return Ok(());
+        };
+        let problem = format!(
+            "this program was started by {}, which would be started as a worker too: start the \
+             program directly, or give its path here",
+            starter.display()
+        );
+        Err(PoolError::Configuration { field: "worker_command", problem })
     }
 }

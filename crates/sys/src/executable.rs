@@ -8,6 +8,7 @@
 mod entry;
 mod identity;
 mod offset;
+mod origin;
 mod program;
 
 pub use crate::error::{EntryError, ExecutableError};
@@ -16,3 +17,4 @@ pub use entry::{
 };
 pub use identity::{BuildIdentity, SameBuild, build_identity};
 pub use offset::FunctionOffset;
+pub use origin::foreign_starter;

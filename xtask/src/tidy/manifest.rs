@@ -19,6 +19,8 @@ pub(super) struct Dependency {
     pub(super) inherits: bool,
     /// `true` if it is a package of this repository.
     pub(super) is_local: bool,
+    /// The version that it asks for; empty without one.
+    pub(super) version: String,
 }
 
 impl<'a> Manifest<'a> {
@@ -86,6 +88,11 @@ impl<'a> Manifest<'a> {
                     line: 1 + self.text[..name.span().start].matches('\n').count(),
                     inherits: field("workspace").and_then(DeValue::as_bool) == Some(true),
                     is_local: field("path").is_some(),
+                    version: field("version")
+                        .or(Some(value.get_ref()))
+                        .and_then(DeValue::as_str)
+                        .unwrap_or_default()
+                        .to_owned(),
                 }
             })
             .collect();

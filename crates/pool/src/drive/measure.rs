@@ -47,7 +47,7 @@ impl Shared {
     pub(super) fn retire(&self) {
         let all = Registry::of_process().retire(self.number(), &self.measure());
         if let Some(all) = all.filter(|_| brigade_worker::context::depth().is_none()) {
-            self.note(Level::INFO, move |_| tracing::info!("all pools have ended\n{all}"));
+            self.note(Level::DEBUG, move |_| tracing::debug!("all pools have ended\n{all}"));
         }
     }
 }

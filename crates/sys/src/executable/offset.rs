@@ -136,6 +136,8 @@ mod tests {
         }
     }
 
+    // A static program has no shared libraries.
+    #[cfg(not(target_feature = "crt-static"))]
     #[test]
     fn a_function_of_a_shared_library_is_refused() {
         // SAFETY: it is never called. It stands for an entry point from a plugin.
