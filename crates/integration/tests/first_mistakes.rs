@@ -1,5 +1,5 @@
-//! Checks the texts that a newcomer reads if the program or its surroundings are not as they must be:
-//! each gives the remedy.
+//! Checks the texts that a newcomer reads if the program or its surroundings are not as they must
+//! be: each gives the remedy.
 
 use std::path::Path;
 use std::process::Command;
