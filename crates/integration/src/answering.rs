@@ -63,7 +63,6 @@ impl Answering {
             identity,
             server: hello.folder.join("nobody-listens-here").display().to_string(),
             arenas: false,
-            opens_descriptors: false,
             program: None,
         }
     }

@@ -33,11 +33,12 @@ pub(crate) fn append(
     Ok(exported)
 }
 
-/// Replaces references behind an argument by the bytes of `buffers`, which it refers to in this
-/// order.
+/// Replaces references behind an argument by the bytes of those `buffers`, to which it refers in
+/// this order, that the worker cannot read.
 pub(crate) fn append_inline<'a>(
     list: Buffers<'_>,
     buffers: impl Iterator<Item = &'a SharedBuf>,
+    mut can_read: impl FnMut(&SharedBuf) -> bool,
     into: &mut Vec<u8>,
     room: usize,
 ) -> Result<(), MessageError> {
@@ -45,7 +46,10 @@ pub(crate) fn append_inline<'a>(
     let list: Vec<_> = list
         .map(|buffer| match buffer {
             Buffer::Inline(bytes) => Buffer::Inline(bytes),
-            _ => buffers.next().map_or(buffer, |buffer| Buffer::Inline(buffer)),
+            reference => match buffers.next() {
+                Some(buffer) if !can_read(buffer) => Buffer::Inline(buffer),
+                _ => reference,
+            },
         })
         .collect();
     buffers::append(into, &list, room)
@@ -76,8 +80,7 @@ fn named(place: Place) -> Option<Buffer<'static>> {
     match place {
         Place::Arguments { offset, length } => Some(Buffer::Argument(location(offset, length))),
         Place::Results { arena, offset, length } => {
-            let descriptor = u32::try_from(arena.descriptor).ok()?;
-            let file = File { descriptor, inode: arena.inode, size: arena.length };
+            let file = File { inode: arena.inode, size: arena.length };
             Some(Buffer::Foreign(file, location(offset, length)))
         }
         _ => None,

@@ -224,17 +224,25 @@ impl Argument {
         buffers.iter().map(|(_, buffer)| buffer)
     }
 
-    /// Returns the encoded argument with the bytes of all buffers, for a worker without access to
-    /// their memory. Returns `None` if it refers to no buffers, or exceeds `limit` bytes.
-    pub(crate) fn inlined(&self, is_chunk: bool, limit: usize) -> Option<Vec<u8>> {
+    /// Returns the encoded argument with the bytes of the buffers that the worker cannot read.
+    /// Returns `None` if it can read all of them, or the result exceeds `limit` bytes.
+    pub(crate) fn inlined(
+        &self,
+        is_chunk: bool,
+        limit: usize,
+        mut can_read: impl FnMut(&SharedBuf) -> bool,
+    ) -> Option<Vec<u8>> {
         let Self::Buffered(buffered) = self else { return None };
-        let mut buffers = self.buffers().peekable();
-        buffers.peek()?;
+        // Looks at all of them, so that the worker has their arenas in the end.
+        if !self.buffers().fold(false, |any, buffer| any | !can_read(buffer)) {
+            return None;
+        }
+        let mut buffers = self.buffers();
         let mut inlined = Vec::new();
         let mut convert = |bytes: &[u8], into: &mut Vec<u8>| {
             let (encoded, list) = wire::split(bytes)?;
             into.extend_from_slice(encoded);
-            buffers::append_inline(list, buffers.by_ref(), into, limit)
+            buffers::append_inline(list, buffers.by_ref(), &mut can_read, into, limit)
         };
         let mut rest = buffered.encoded.as_bytes();
         if is_chunk {

@@ -10,6 +10,7 @@ pub mod output;
 mod process_env;
 mod reaper;
 mod reserve;
+mod sent_arenas;
 mod settings;
 mod setup;
 mod supervised;

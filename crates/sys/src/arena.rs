@@ -11,7 +11,7 @@
 //! | arguments | one per pool | host: [`ArgumentArena`] | workers: [`ArgumentView`] | host |
 //! | results | one per worker | worker: [`ResultArena`] | host: [`ResultView`] | worker |
 //!
-//! Other workers read buffers in an arena of results through [`ForeignArenas`].
+//! Other workers read buffers in an arena of results through [`ForeignArena`].
 //!
 //! A worker reuses a block of results when it has no handle of the block and the host has released
 //! it as often as messages have named it: see [`FrozenBlock`] and [`Loan`].
@@ -89,7 +89,7 @@ use crate::memory;
 pub use argument::{ArgumentArena, ArgumentBlock, SharedBlock};
 pub use budget::{AllocError, Protection, WhenFull, default_budget};
 pub use control::Terms;
-pub use foreign::ForeignArenas;
+pub use foreign::ForeignArena;
 pub use lent::LentBlock;
 pub use loan::{Loan, ResultView};
 pub use reference::ArenaRef;

@@ -87,6 +87,24 @@ impl ControlSocket {
     /// `InvalidInput` for a packet that is empty or too large; `BrokenPipe` if the other end is
     /// closed; `EBADF` if other code has closed this end, even if another file now has its number.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.send_with(bytes, descriptors, SendFlags::NOSIGNAL)
+    }
+
+    /// Sends one packet, with descriptors, unless that would block.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send); `WouldBlock` if the other end has not received enough of the
+    /// earlier packets.
+    pub fn try_send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.send_with(bytes, descriptors, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+    }
+
+    fn send_with(
+        &self,
+        bytes: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+        flags: SendFlags,
+    ) -> io::Result<()> {
         if bytes.is_empty() || bytes.len() > PACKET_LIMIT || descriptors.len() > DESCRIPTORS {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -102,12 +120,7 @@ impl ControlSocket {
             if !descriptors.is_empty() {
                 ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
             }
-            match sendmsg(
-                &self.descriptor,
-                &[IoSlice::new(bytes)],
-                &mut ancillary,
-                SendFlags::NOSIGNAL,
-            ) {
+            match sendmsg(&self.descriptor, &[IoSlice::new(bytes)], &mut ancillary, flags) {
                 Ok(_) => return Ok(()),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -145,7 +158,17 @@ impl ControlSocket {
         }
     }
 
-    fn try_receive(&self) -> io::Result<Option<Received>> {
+    /// Returns `true` if this process may have one more descriptor, which a packet could bring.
+    pub fn takes_descriptors(&self) -> bool {
+        self.descriptor.try_clone().is_ok()
+    }
+
+    /// Returns the next packet, or `None` if none has arrived.
+    ///
+    /// # Errors
+    /// See [`receive`](Self::receive); `InvalidData` if this process could not take a descriptor of
+    /// the packet, which is lost then.
+    pub fn try_receive(&self) -> io::Result<Option<Received>> {
         let mut bytes = vec![0; PACKET_LIMIT];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -4,7 +4,9 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::mm::{Advice, madvise};
 use rustix::process::{Resource, getrlimit};
 
@@ -18,6 +20,34 @@ use crate::copy::copy;
 pub fn resident() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/statm")?;
     bytes_of_field(&text, 1).ok_or_else(|| io::Error::other("malformed /proc/self/statm"))
+}
+
+/// The resident size of this process, measured through a descriptor that stays usable when the
+/// process can no longer open files.
+#[derive(Debug)]
+pub struct ResidentSize(OwnedFd);
+
+impl ResidentSize {
+    /// Opens `/proc/self/statm`.
+    ///
+    /// # Errors
+    /// The system's error, if there is no `/proc`.
+    pub fn open() -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(Self(open("/proc/self/statm", flags, Mode::empty())?))
+    }
+
+    /// Returns the resident bytes.
+    ///
+    /// # Errors
+    /// If the file cannot be read, because other code has closed the descriptor or has forbidden
+    /// `pread64`, or has another format than the kernel documents (proc(5)).
+    pub fn bytes(&self) -> io::Result<u64> {
+        let mut text = [0; 128];
+        let length = rustix::io::pread(&self.0, &mut text, 0)?;
+        let text = std::str::from_utf8(&text[..length]).unwrap_or_default();
+        bytes_of_field(text, 1).ok_or_else(|| io::Error::other("malformed /proc/self/statm"))
+    }
 }
 
 /// Returns the largest resident memory that this process has had, in bytes.
@@ -109,9 +139,10 @@ mod tests {
 
     #[test]
     fn touched_memory_is_counted() {
-        let before = resident().unwrap();
+        let (size, before) = (ResidentSize::open().unwrap(), resident().unwrap());
         let touched = std::hint::black_box(vec![1_u8; 32 << 20]);
         assert!(resident().unwrap() >= before + (24 << 20));
+        assert!(size.bytes().unwrap() >= before + (24 << 20));
         drop(touched);
     }
 

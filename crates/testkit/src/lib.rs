@@ -9,6 +9,7 @@
 //! - Misbehaving: [`faults`] is a catalog of task functions that misbehave as users' functions do.
 //! - Serving: [`NatsServer`] and [`NatsCluster`] are servers of NATS JetStream.
 //! - Separating: a [`Network`] has hosts that can be cut off.
+//! - Closing: a [`Sandbox`] is an initializer that closes files and system calls for its worker.
 //! - Repeating: [`Random`] makes the same choices for the same seed.
 //!
 //! ```
@@ -37,6 +38,7 @@ mod nats;
 mod network;
 pub mod processes;
 mod random;
+mod sandbox;
 mod wait;
 mod watchdog;
 
@@ -46,5 +48,6 @@ pub use leak::LeakCheck;
 pub use nats::{NatsCluster, NatsServer};
 pub use network::Network;
 pub use random::Random;
+pub use sandbox::{CALLS, Sandbox};
 pub use wait::{BOUND, outcome, pause, wait_for, wait_or_explain, wait_until};
 pub use watchdog::Watchdog;

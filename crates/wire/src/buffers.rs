@@ -3,9 +3,8 @@
 //! ```text
 //! encoded | bytes of inline buffers | an entry of five words for each buffer | number of buffers
 //! ```
-//! The words are in little-endian. An entry holds: in bits 0 to 7 of its first word the kind, and
-//! in bits 32 to 63 a descriptor; offset; length; inode; size of the file. Words that a kind does
-//! not use are 0.
+//! The words are in little-endian. An entry holds: the kind; offset; length; inode; size of the
+//! file. Words that a kind does not use are 0.
 //!
 //! The list stands at the end because the buffers are known once the value is encoded. It is a part
 //! of the payload because it travels with it: into the arena of arguments, and with an item into
@@ -30,11 +29,9 @@ pub enum Buffer<'a> {
     Foreign(File, Location),
 }
 
-/// A file of shared memory that the host has open.
+/// A file of shared memory whose descriptor the host has sent before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct File {
-    /// The host's descriptor of the file.
-    pub descriptor: u32,
     /// The inode of the file.
     pub inode: u64,
     /// The size of the file in bytes.
@@ -122,14 +119,10 @@ impl<'a> Iterator for Buffers<'a> {
         self.entries = rest;
         let [first, offset, length, inode, size] = words(entry);
         let location = Location { offset, length };
-        Some(match first & 0xff {
+        Some(match first {
             ARGUMENT => Buffer::Argument(location),
             RESULT => Buffer::Result(location),
-            FOREIGN => {
-                let [.., a, b, c, d] = first.to_le_bytes();
-                let descriptor = u32::from_le_bytes([a, b, c, d]);
-                Buffer::Foreign(File { descriptor, inode, size }, location)
-            }
+            FOREIGN => Buffer::Foreign(File { inode, size }, location),
             // `split` has checked kinds and lengths.
             _ => {
                 let length = usize::try_from(length).unwrap_or(usize::MAX).min(self.inline.len());
@@ -152,8 +145,8 @@ fn entry(buffer: &Buffer<'_>) -> [u64; 5] {
         Buffer::Inline(bytes) => [INLINE, 0, bytes.len() as u64, 0, 0],
         Buffer::Argument(Location { offset, length }) => [ARGUMENT, offset, length, 0, 0],
         Buffer::Result(Location { offset, length }) => [RESULT, offset, length, 0, 0],
-        Buffer::Foreign(File { descriptor, inode, size }, Location { offset, length }) => {
-            [FOREIGN | u64::from(descriptor) << 32, offset, length, inode, size]
+        Buffer::Foreign(File { inode, size }, Location { offset, length }) => {
+            [FOREIGN, offset, length, inode, size]
         }
     }
 }
@@ -163,7 +156,7 @@ fn inline_length(entry: &[u8; ENTRY]) -> Result<usize, MessageError> {
     match words(entry) {
         [INLINE, 0, length, 0, 0] => usize::try_from(length).map_err(|_| CUT_OFF),
         [ARGUMENT | RESULT, _, _, 0, 0] => Ok(0),
-        [first, ..] if first & 0xffff_ffff == FOREIGN => Ok(0),
+        [FOREIGN, ..] => Ok(0),
         _ => Err(MessageError::Decode("unknown kind of shared buffer")),
     }
 }
@@ -207,8 +200,8 @@ mod tests {
             any::<Vec<u8>>().prop_map(Owned::Inline),
             locations().prop_map(|it| Owned::Other(Buffer::Argument(it))),
             locations().prop_map(|it| Owned::Other(Buffer::Result(it))),
-            (any::<(u32, u64, u64)>(), locations()).prop_map(|((descriptor, inode, size), it)| {
-                Owned::Other(Buffer::Foreign(File { descriptor, inode, size }, it))
+            (any::<(u64, u64)>(), locations()).prop_map(|((inode, size), it)| {
+                Owned::Other(Buffer::Foreign(File { inode, size }, it))
             }),
         ]
     }

@@ -8,6 +8,7 @@
 //!                                     <-- Ready (or Refused)
 //!                   [runs the initializer, if there is one]
 //!                                     <-- Initialized (or InitializerFailed)
+//!   [while tasks run]  Arena (+ its descriptor) -->
 //! ```
 //! `Go` and `Ready` are only for links that need to be opened; rings are usable at once.
 //!
@@ -33,7 +34,18 @@ pub enum ToWorkerControl {
     Hello(Hello),
     /// The link is open at the host's end.
     Go,
+    /// The arena of another worker, which a later message names. A descriptor comes along, through
+    /// which it can be read.
+    Arena {
+        /// Inode of the file.
+        inode: u64,
+        /// Size of the file in bytes.
+        size: u64,
+    },
 }
+
+/// The number of arenas of other workers that a worker keeps: those that it was sent last.
+pub const FOREIGN_ARENAS: usize = 8;
 
 /// A handshake packet from the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +61,11 @@ pub enum FromWorkerControl {
         reason: String,
     },
     /// The initializer from `Hello` has returned; the worker accepts tasks.
-    Initialized,
+    Initialized {
+        /// `true` if the worker can still take descriptors. Otherwise it needs the bytes of buffers
+        /// in the arenas of other workers.
+        takes_descriptors: bool,
+    },
     /// The initializer panicked or returned an error. The worker exits.
     InitializerFailed {
         /// A fragment that fits after "the worker could not be started: ".
@@ -132,8 +148,6 @@ pub struct Answer {
     pub server: String,
     /// `true` if the worker has mapped the arenas. Otherwise large payloads travel in the messages.
     pub arenas: bool,
-    /// `true` if the worker can open the host's descriptors, and so the arenas of other workers.
-    pub opens_descriptors: bool,
     /// Set by a program that takes tasks by name; it may be of another build than the host.
     pub program: Option<ServerProgram>,
 }

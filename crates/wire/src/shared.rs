@@ -79,7 +79,7 @@ pub use place::Place;
 pub use scope::{exporting, importing};
 pub use writable::SharedBufMut;
 
-pub use brigade_sys::arena::{AllocError, ArenaRef, ForeignArenas, Protection, WhenFull};
+pub use brigade_sys::arena::{AllocError, ArenaRef, ForeignArena, Protection, WhenFull};
 
 /// The alignment in bytes of every whole buffer: a cache line, and enough for vector instructions.
 pub const ALIGNMENT: usize = 64;

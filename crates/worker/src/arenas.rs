@@ -4,9 +4,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ArgumentView, ForeignArenas, ResultArena};
+use brigade_sys::arena::{ArgumentView, ResultArena};
 
+use crate::control::Control;
 use crate::error::StartError;
+
+mod others;
+
+use others::OtherArenas;
 
 /// The arenas that hold large payloads.
 #[derive(Debug)]
@@ -14,7 +19,7 @@ pub(crate) struct Arenas {
     pub(crate) arguments: ArgumentView,
     pub(crate) results: Arc<ResultArena>,
     /// The arenas of other workers.
-    pub(crate) others: ForeignArenas,
+    pub(crate) others: OtherArenas,
 }
 
 impl Arenas {
@@ -22,7 +27,7 @@ impl Arenas {
     /// address space for them.
     pub(crate) fn open(
         (arguments, results): (u64, u64),
-        host: u32,
+        control: &Arc<Control>,
         mut next: impl FnMut() -> Result<OwnedFd, StartError>,
     ) -> Result<Option<Self>, StartError> {
         if arguments == 0 || results == 0 {
@@ -33,7 +38,7 @@ impl Arenas {
         let (of_arguments, of_results) = (next()?, next()?);
         let opened = ArgumentView::open(of_arguments, bytes(arguments)).and_then(|arguments| {
             let results = ResultArena::open(of_results, bytes(results))?;
-            Ok(Self { arguments, results, others: ForeignArenas::new(host) })
+            Ok(Self { arguments, results, others: OtherArenas::new(Arc::clone(control)) })
         });
         match opened {
             Ok(arenas) => Ok(Some(arenas)),

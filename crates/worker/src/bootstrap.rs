@@ -6,8 +6,8 @@
 //! is not ready by the start deadline. So no wait in this module needs a deadline.
 
 use std::os::fd::OwnedFd;
+use std::process;
 use std::sync::Arc;
-use std::{fs, process};
 
 use brigade_sys::control::ControlSocket;
 use brigade_sys::executable::{BuildIdentity, build_identity};
@@ -31,6 +31,7 @@ use crate::control::{Control, failed_to};
 use crate::error::StartError;
 use crate::forward;
 use crate::marker::Marker;
+use crate::memory_limit::MemoryLimit;
 use crate::program::Program;
 use crate::setup::Setup;
 
@@ -38,10 +39,11 @@ use crate::setup::Setup;
 pub(crate) struct Connected {
     pub(crate) slots: SlotTable,
     pub(crate) arenas: Option<Arenas>,
+    pub(crate) memory_limit: MemoryLimit,
     pub(crate) message_limit: usize,
     /// Kept open for the life of the process: its end tells the host that this process is gone or
     /// has lost its descriptors.
-    pub(crate) control: Control,
+    pub(crate) control: Arc<Control>,
     pub(crate) host: BuildIdentity,
     pub(crate) setup: Setup,
 }
@@ -61,11 +63,13 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
     descriptors::shed_inherited();
     let control =
         descriptors::take_stdin().map_err(failed_to("take the control socket from stdin"))?;
-    let control = Control::new(ControlSocket::from_fd(control));
+    let control = Arc::new(Control::new(ControlSocket::from_fd(control)));
     let handshake = Handshake { marker, control: &control, program };
     match handshake.run() {
-        Ok(Completed { link, slots, arenas, message_limit, host, setup }) => {
-            Ok((link, Connected { slots, arenas, message_limit, control, host, setup }))
+        Ok(Completed { link, slots, arenas, memory_limit, message_limit, host, setup }) => {
+            let connected =
+                Connected { slots, arenas, memory_limit, message_limit, control, host, setup };
+            Ok((link, connected))
         }
         Err(error) => {
             handshake.refuse(&error);
@@ -79,6 +83,7 @@ struct Completed {
     link: Link,
     slots: SlotTable,
     arenas: Option<Arenas>,
+    memory_limit: MemoryLimit,
     message_limit: usize,
     host: BuildIdentity,
     setup: Setup,
@@ -87,7 +92,7 @@ struct Completed {
 /// A handshake in progress, for which the worker has only its control socket.
 struct Handshake<'a> {
     marker: Marker,
-    control: &'a Control,
+    control: &'a Arc<Control>,
     program: &'a Program,
 }
 
@@ -116,7 +121,8 @@ impl Handshake<'_> {
             forward::install(level, next()?);
         }
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
-        context::become_worker(hello.worker, hello.depth, hello.max_rss, hello.pinned);
+        context::become_worker(hello.worker, hello.depth, hello.pinned);
+        let memory_limit = MemoryLimit::open(hello.max_rss).map_err(StartError::MemoryLimit)?;
         let mut arenas = None;
         let setup;
         let link = match connector {
@@ -126,7 +132,7 @@ impl Handshake<'_> {
                     (RemoteWaker::from_fd(next()?), RemoteWaker::from_fd(next()?));
                 let doorbell =
                     RemoteDoorbell::new(page, thread, caller).map_err(StartError::Slots)?;
-                arenas = Arenas::open(hello.arenas, self.marker.host, &mut next)?;
+                arenas = Arenas::open(hello.arenas, self.control, &mut next)?;
                 setup = open_setup(&hello, next)?;
                 let end =
                     ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
@@ -142,13 +148,13 @@ impl Handshake<'_> {
         };
         arm_lifeline(lifeline)?;
         let host = BuildIdentity::from_bytes(hello.identity);
-        Ok(Completed { link, slots, arenas, message_limit: limit, host, setup })
+        Ok(Completed { link, slots, arenas, memory_limit, message_limit: limit, host, setup })
     }
 
     fn hello(&self) -> Result<(Hello, Vec<OwnedFd>), StartError> {
         match self.control.receive()? {
             (ToWorkerControl::Hello(hello), descriptors) => Ok((hello, descriptors)),
-            (ToWorkerControl::Go, _) => Err(StartError::Unexpected("`go` before the greeting")),
+            _ => Err(StartError::Unexpected("another packet before the greeting")),
         }
     }
 
@@ -169,9 +175,7 @@ impl Handshake<'_> {
         self.answer(hello, server.name().to_owned(), false)?;
         match self.control.receive()? {
             (ToWorkerControl::Go, _) => {}
-            (ToWorkerControl::Hello(_), _) => {
-                return Err(StartError::Unexpected("a second greeting"));
-            }
+            _ => return Err(StartError::Unexpected("another packet than `go`")),
         }
         // The host connects before it sends `Go`, so this does not block.
         let end = server.accept(&hello.token, limit).map_err(StartError::Accept)?;
@@ -198,7 +202,6 @@ impl Handshake<'_> {
             identity: *build_identity().as_bytes(),
             server,
             arenas,
-            opens_descriptors: arenas && opens_descriptors_of(self.marker.host),
             program: is_server.then(|| ServerProgram { version: version.clone() }),
         }))
     }
@@ -227,12 +230,6 @@ fn arm_lifeline(lifeline: Option<OwnedFd>) -> Result<(), StartError> {
         // A system without such signals still has the parent-death signal.
         Some(Ok(true) | Err(_)) | None => Ok(()),
     }
-}
-
-/// Returns `true` if this process can open the descriptors of another one.
-fn opens_descriptors_of(pid: u32) -> bool {
-    let first = fs::read_dir(format!("/proc/{pid}/fd")).ok().and_then(|mut all| all.next());
-    first.and_then(Result::ok).is_some_and(|first| fs::read_link(first.path()).is_ok())
 }
 
 fn check_version(version: u32) -> Result<(), StartError> {

@@ -56,8 +56,7 @@ fn reference(buffer: &SharedBuf) -> Buffer<'_> {
             Buffer::Result(location(offset, length))
         }
         Place::Results { arena, offset, length } => {
-            // The host knows the descriptor.
-            let file = File { descriptor: 0, inode: arena.inode, size: arena.length };
+            let file = File { inode: arena.inode, size: arena.length };
             Buffer::Foreign(file, location(offset, length))
         }
         _ => Buffer::Inline(buffer),

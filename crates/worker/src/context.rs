@@ -137,7 +137,6 @@ pub fn trace_context() -> Option<String> {
 struct Origin {
     worker: WorkerId,
     depth: u32,
-    max_rss: u64,
     cores: Option<Vec<u32>>,
 }
 
@@ -148,12 +147,6 @@ fn own_cores() -> Option<Vec<u32>> {
         (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| (index, bit))
     });
     bits.map(|(index, bit)| Some(u32::try_from(index).ok()? * u64::BITS + bit)).collect()
-}
-
-/// Returns the resident size in bytes above which this worker asks to be replaced; 0 means no
-/// limit.
-pub(crate) fn max_rss() -> u64 {
-    ORIGIN.get().map_or(0, |origin| origin.max_rss)
 }
 
 static ORIGIN: OnceLock<Origin> = OnceLock::new();
@@ -182,10 +175,10 @@ fn nanos(time: Monotonic) -> u64 {
 }
 
 /// Stores the identity of this worker. Only the first call counts, because a process has one host.
-pub(crate) fn become_worker(worker: WorkerId, depth: u32, max_rss: u64, pinned: bool) {
+pub(crate) fn become_worker(worker: WorkerId, depth: u32, pinned: bool) {
     let cores = if pinned { own_cores() } else { None };
     // A second call would require a second handshake, but `init` never returns from the first.
-    let _ = ORIGIN.set(Origin { worker, depth, max_rss, cores });
+    let _ = ORIGIN.set(Origin { worker, depth, cores });
 }
 
 /// Sets the current task until [`leave`] is called.

@@ -26,6 +26,22 @@ impl Control {
         })
     }
 
+    /// Returns `true` if this process can take descriptors that the host sends.
+    pub(crate) fn takes_descriptors(&self) -> bool {
+        self.0.takes_descriptors()
+    }
+
+    /// Returns the next message of the host, or `None` if none has arrived.
+    pub(crate) fn try_receive(&self) -> io::Result<Option<(ToWorkerControl, Vec<OwnedFd>)>> {
+        match self.0.try_receive()? {
+            Some(Received::Packet { bytes, descriptors }) => {
+                let message = ToWorkerControl::decode(&bytes).map_err(io::Error::other)?;
+                Ok(Some((message, descriptors)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Blocks until the host sends a message.
     pub(crate) fn receive(&self) -> Result<(ToWorkerControl, Vec<OwnedFd>), StartError> {
         match self.0.receive(None, None).map_err(failed_to("read from the control socket"))? {

@@ -41,6 +41,8 @@ pub(crate) enum StartError {
     Slots(#[source] io::Error),
     #[error("failed to map the argument of the initializer")]
     Argument(#[source] io::Error),
+    #[error("failed to open /proc/self/statm, which `max_worker_rss` requires")]
+    MemoryLimit(#[source] io::Error),
     #[error("failed to create the socket of the link")]
     Server(#[source] ListenError),
     #[error("failed to accept the link")]
@@ -59,7 +61,7 @@ impl StartError {
             Self::Server(ListenError::OtherThreads(_)) => exit_code::THREADS,
             Self::HostGone(_) | Self::ControlClosed => exit_code::HOST_GONE,
             Self::Control { .. } | Self::Unexpected(_) | Self::Message(_) => exit_code::CONTROL,
-            Self::Slots(_) | Self::Argument(_) => exit_code::SLOTS,
+            Self::Slots(_) | Self::Argument(_) | Self::MemoryLimit(_) => exit_code::SLOTS,
             Self::Server(_) => exit_code::SERVER,
             Self::Accept(_) | Self::NoConnector(_) => exit_code::LINK_REFUSED,
         }
@@ -67,7 +69,10 @@ impl StartError {
 
     /// Returns `true` if another start would fail the same way, so that the host should not try.
     pub(crate) fn is_permanent(&self) -> bool {
-        matches!(self, Self::Version(_) | Self::Server(_) | Self::NoConnector(_))
+        matches!(
+            self,
+            Self::Version(_) | Self::MemoryLimit(_) | Self::Server(_) | Self::NoConnector(_)
+        )
     }
 }
 

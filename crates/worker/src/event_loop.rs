@@ -34,7 +34,6 @@ use brigade_wire::{
 
 use crate::arenas::Arenas;
 use crate::buffers::Lent;
-use crate::context;
 use crate::error::LoopError;
 use crate::forward;
 use crate::functions::Functions;
@@ -81,17 +80,11 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         arenas: Option<Arenas>,
         limit: usize,
         functions: Arc<Functions>,
+        memory_limit: MemoryLimit,
     ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
         let runner = Runner { functions, latest: None, arenas, calls: Calls::new(limit) };
-        Self {
-            receiver,
-            reporter,
-            slots,
-            runner,
-            lent: Lent::default(),
-            memory_limit: MemoryLimit::new(context::max_rss()),
-        }
+        Self { receiver, reporter, slots, runner, lent: Lent::default(), memory_limit }
     }
 
     /// Runs tasks until the host asks the worker to stop.

@@ -11,6 +11,7 @@ use brigade_wire::link::{LinkReceiver, LinkSender};
 
 use crate::bootstrap::{self, Connected, Link};
 use crate::buffers;
+use crate::early;
 use crate::event_loop::EventLoop;
 use crate::exit_code;
 use crate::functions::{Functions, Named};
@@ -91,17 +92,26 @@ fn work(
     sender: impl LinkSender,
     receiver: impl LinkReceiver,
 ) -> i32 {
-    let Connected { slots, arenas, message_limit, control, host, mut setup } = connected;
+    let Connected { slots, arenas, memory_limit, message_limit, control, host, mut setup } =
+        connected;
     let functions = Arc::new(Functions::new(named, host));
     if let Some(arenas) = &arenas {
         buffers::share(&arenas.results);
     }
     let origin = Origin::here();
-    let initialized = setup.initialize(&functions);
+    early::acquire();
+    let initialized = setup.initialize(&functions).and_then(|has_run| {
+        memory_limit.check().map(|()| has_run).map_err(|error| {
+            format!("`max_worker_rss` cannot be checked after its initializer: {error}")
+        })
+    });
     origin.end_copy();
     let sent = match initialized {
         Ok(false) => Ok(()),
-        Ok(true) => control.send(&FromWorkerControl::Initialized),
+        Ok(true) => {
+            let takes_descriptors = control.takes_descriptors();
+            control.send(&FromWorkerControl::Initialized { takes_descriptors })
+        }
         Err(reason) => {
             let sent = control.send(&FromWorkerControl::InitializerFailed { reason });
             if sent.is_ok() {
@@ -118,9 +128,9 @@ fn work(
         process::exit(error.exit_code());
     }
     let known = Arc::clone(&functions);
-    let control = Arc::new(control);
     sections::begin(slots.clone(), Arc::clone(&control));
-    let event_loop = EventLoop::new(sender, receiver, slots, arenas, message_limit, known);
+    let event_loop =
+        EventLoop::new(sender, receiver, slots, arenas, message_limit, known, memory_limit);
     let code = match event_loop.run() {
         Ok(()) => {
             setup.finalize(&functions);

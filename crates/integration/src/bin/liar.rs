@@ -51,7 +51,7 @@ fn main() {
             // not have, and one outside of its arena.
             "argument" => worker.name(&run_frame, Buffer::Argument(ELSEWHERE)),
             "foreign" => {
-                let file = File { descriptor: 0, inode: 1, size: 1 << 30 };
+                let file = File { inode: 1, size: 1 << 30 };
                 worker.name(&run_frame, Buffer::Foreign(file, ELSEWHERE));
             }
             "result" => {
@@ -201,7 +201,6 @@ fn answer(hello: &Hello) -> Answer {
         identity: hello.identity,
         server: String::new(),
         arenas: true,
-        opens_descriptors: true,
         program: None,
     }
 }

@@ -244,6 +244,7 @@ impl Core {
         let Some(Some(worker_slot)) = self.worker_slots.get_mut(worker.slot as usize) else {
             return Ok(());
         };
+        let process = &worker_slot.process;
         let (Some(connection), Some(cell)) =
             (worker_slot.connection.as_mut(), self.scheduler.task(key))
         else {
@@ -277,8 +278,9 @@ impl Core {
             let trace_context = span.and_then(|span| span.send(worker, attempt));
             let whole = argument.whole();
             let has_buffers = whole.is_some_and(Argument::has_buffers);
-            let inlined = whole.filter(|_| has_buffers && !connection.reads_all);
-            let inlined = inlined.and_then(|whole| whole.inlined(chunk.is_some(), limit));
+            let inlined = whole.filter(|_| has_buffers).and_then(|whole| {
+                whole.inlined(chunk.is_some(), limit, |buffer| connection.share(process, buffer))
+            });
             bytes = inlined.as_ref().map_or(argument.as_bytes().len(), Vec::len);
             let reads_arena = connection.results.is_some();
             let location = whole.and_then(Argument::location);

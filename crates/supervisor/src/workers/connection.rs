@@ -7,7 +7,11 @@ use brigade_sys::arena::ResultView;
 use brigade_sys::clock::Monotonic;
 use brigade_wire::link::connect::EndMark;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ring};
+use brigade_wire::shared::SharedBuf;
 use brigade_wire::slots::SlotTable;
+
+use crate::workers::sent_arenas::SentArenas;
+use crate::workers::worker_process::WorkerProcess;
 
 /// The connection to a worker that can take tasks.
 pub struct Connected {
@@ -31,8 +35,7 @@ pub struct Connection {
     pub results: Option<Arc<ResultView>>,
     /// `true` if the worker can call functions by their offsets.
     pub same_build: bool,
-    /// `true` if the worker can read the arenas of other workers.
-    pub reads_all: bool,
+    sent_arenas: SentArenas,
     /// Kept open so that the worker's last ring is heard, whatever it does to its own descriptors.
     _ringers: Option<[OwnedFd; 2]>,
     /// Number of frames that were sent but not announced.
@@ -111,7 +114,7 @@ impl Connection {
             table,
             results: None,
             same_build,
-            reads_all: false,
+            sent_arenas: SentArenas::default(),
             _ringers: None,
             unannounced: 0,
             broken: false,
@@ -122,10 +125,23 @@ impl Connection {
     pub(crate) fn with_memory(
         self,
         results: Option<Arc<ResultView>>,
-        reads_all: bool,
         ringers: Option<[OwnedFd; 2]>,
     ) -> Self {
-        Self { results, reads_all, _ringers: ringers, ..self }
+        Self { results, _ringers: ringers, ..self }
+    }
+
+    /// Records that the worker can take no descriptors.
+    pub(crate) fn takes_no_descriptors(&mut self) {
+        self.sent_arenas.disable();
+    }
+
+    /// Makes sure that the worker can read a buffer in shared memory. Returns `false` if it cannot,
+    /// and needs the bytes.
+    pub fn share(&mut self, process: &WorkerProcess, buffer: &SharedBuf) -> bool {
+        let Some(own) = &self.results else { return false };
+        buffer.results().is_none_or(|arena| {
+            own.reference() == arena.reference() || self.sent_arenas.send(process.control(), arena)
+        })
     }
 
     /// Sends a frame.

@@ -94,7 +94,10 @@ impl<S: Supervised> Handshake<'_, S> {
             result.initializing = Some(now);
             self.deadline = now.saturating_add(self.phase.limit(self.settings));
             match self.receive()? {
-                FromWorkerControl::Initialized => {}
+                FromWorkerControl::Initialized { takes_descriptors: true } => {}
+                FromWorkerControl::Initialized { takes_descriptors: false } => {
+                    result.connection.takes_no_descriptors();
+                }
                 FromWorkerControl::InitializerFailed { reason } => {
                     // Whatever the initializer needs may be available the next time.
                     return Err(HandshakeError::Transient(reason));
@@ -118,8 +121,7 @@ impl<S: Supervised> Handshake<'_, S> {
             let end = Box::new(ring::HostEnd::new(&segment, credit, limit));
             let results = results.filter(|_| answer.arenas);
             let connection = Connection::new(HostLink::Ring(end), table, same_build);
-            let reads_all = results.is_some() && answer.opens_descriptors;
-            let connection = connection.with_memory(results, reads_all, ringers);
+            let connection = connection.with_memory(results, ringers);
             return Ok(Connected { connection, receiver: None, initializing: None });
         };
         let connect = || connector.connect(server, &self.token, limit);

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::fstat;
+use rustix::fs::{Mode, OFlags, fstat, open};
 
 use super::control::{self, Terms};
 use super::counters;
@@ -60,10 +60,18 @@ impl ResultView {
         self.terms
     }
 
-    /// Returns the identity of the arena, by which other workers find it.
+    /// Returns the identity of the arena, by which other workers recognize it.
     pub fn reference(&self) -> ArenaRef {
-        let (descriptor, length) = (self.descriptor.as_raw_fd(), self.len() as u64);
-        ArenaRef { descriptor, inode: self.inode, length }
+        ArenaRef { inode: self.inode, length: self.len() as u64 }
+    }
+
+    /// Returns a descriptor through which another worker can read the arena and not write it.
+    ///
+    /// # Errors
+    /// If descriptors run out, or this process has no `/proc` any more.
+    pub fn for_reader(&self) -> io::Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
+        Ok(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
 
     /// Returns the payload that a worker claims to have stored at a location. Returns `None` if no

@@ -109,7 +109,7 @@ impl ResultArena {
 
     /// Returns the identity of the arena, without a descriptor.
     pub fn reference(&self) -> ArenaRef {
-        ArenaRef { descriptor: -1, inode: self.inode, length: self.mapping.len() as u64 }
+        ArenaRef { inode: self.inode, length: self.mapping.len() as u64 }
     }
 
     /// Copies the parts one after the other into a new block, which the host releases. Returns

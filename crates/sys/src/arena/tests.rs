@@ -333,7 +333,7 @@ fn blocks_may_cross_threads() {
     check::<ResultBlock>();
     check::<FrozenBlock>();
     check::<LentBlock>();
-    check::<ForeignArenas>();
+    check::<ForeignArena>();
 }
 
 #[test]

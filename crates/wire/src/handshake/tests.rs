@@ -49,14 +49,18 @@ prop_compose! {
         version: u32, bytes: [u8; 16], pid: u32, identity: [u8; 32], server: String, program: Option<Option<String>>,
     ) -> Answer {
         let program = program.map(|version| ServerProgram { version });
-        let (arenas, opens_descriptors) = (pid % 2 == 1, pid % 4 == 1);
+        let arenas = pid % 2 == 1;
         let token = Token(bytes);
-        Answer { version, token, pid, identity, server, arenas, opens_descriptors, program }
+        Answer { version, token, pid, identity, server, arenas, program }
     }
 }
 
 fn to_worker() -> impl Strategy<Value = ToWorkerControl> {
-    prop_oneof![hellos().prop_map(ToWorkerControl::Hello), Just(ToWorkerControl::Go)]
+    prop_oneof![
+        hellos().prop_map(ToWorkerControl::Hello),
+        Just(ToWorkerControl::Go),
+        any::<(u64, u64)>().prop_map(|(inode, size)| ToWorkerControl::Arena { inode, size }),
+    ]
 }
 
 fn from_worker() -> impl Strategy<Value = FromWorkerControl> {
@@ -64,7 +68,8 @@ fn from_worker() -> impl Strategy<Value = FromWorkerControl> {
         answers().prop_map(FromWorkerControl::Answer),
         Just(FromWorkerControl::Ready),
         any::<String>().prop_map(|reason| FromWorkerControl::Refused { reason }),
-        Just(FromWorkerControl::Initialized),
+        any::<bool>()
+            .prop_map(|takes_descriptors| FromWorkerControl::Initialized { takes_descriptors }),
         any::<String>().prop_map(|reason| FromWorkerControl::InitializerFailed { reason }),
     ]
 }

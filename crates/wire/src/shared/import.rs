@@ -3,11 +3,10 @@
 //! All of these check the range against the arena. Whether the sender may name the block at all is
 //! for the protocol to check.
 
-use std::io;
 use std::sync::Arc;
 
 use brigade_sys::arena::{
-    ArenaRef, ArgumentArena, ArgumentView, ForeignArenas, LentBlock, Loan, Protection, ResultArena,
+    ArgumentArena, ArgumentView, ForeignArena, LentBlock, Loan, Protection, ResultArena, ResultView,
 };
 
 use crate::shared::buf::SharedBuf;
@@ -30,6 +29,14 @@ impl SharedBuf {
             Protection::Copied => Backing::Copied(LazyCopy::new(loan, copies)),
             _ => Backing::Results(loan),
         })
+    }
+
+    /// Returns the worker's arena in which the buffer lies, if it does.
+    pub fn results(&self) -> Option<&ResultView> {
+        match self.memory().backing() {
+            Backing::Results(loan) => Some(loan.view()),
+            _ => None,
+        }
     }
 }
 
@@ -58,20 +65,15 @@ impl SharedBuf {
         Some(Self::lent(arena.lend(offset, length)?, place, guard))
     }
 
-    /// Returns a buffer in the arena of another worker.
-    ///
-    /// # Errors
-    /// If the arena cannot be opened under `/proc` or mapped, or the buffer exceeds it. Then the
-    /// host has to send the bytes.
+    /// Returns a buffer in the arena of another worker; `None` if it exceeds the arena.
     pub fn in_foreign(
-        arenas: &ForeignArenas,
-        arena: ArenaRef,
+        arena: &ForeignArena,
         offset: usize,
         length: usize,
         guard: Option<Guard>,
-    ) -> io::Result<Self> {
-        let place = Place::Results { arena, offset, length };
-        Ok(Self::lent(arenas.lend(arena, offset, length)?, place, guard))
+    ) -> Option<Self> {
+        let place = Place::Results { arena: arena.reference(), offset, length };
+        Some(Self::lent(arena.lend(offset, length)?, place, guard))
     }
 
     fn lent(block: LentBlock, place: Place, guard: Option<Guard>) -> Self {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brigade_sys::arena::{
-    ArgumentArena, ArgumentView, ForeignArenas, Protection, ResultArena, ResultView, Terms,
-    WhenFull,
+    ArgumentArena, ArgumentView, ForeignArena, Protection, ResultArena, ResultView, Terms, WhenFull,
 };
 
 use crate::shared::{Place, SharedBuf, SharedBufMut};
@@ -130,8 +129,9 @@ fn a_result_passes_on_to_other_workers_and_back() {
     let at_host = SharedBuf::from_loan(loan, Protection::Trusted, None);
     let Place::Results { arena: reference, .. } = at_host.place() else { panic!("elsewhere") };
 
-    let others = ForeignArenas::new(std::process::id());
-    let foreign = SharedBuf::in_foreign(&others, reference, offset, length, None).expect("mapped");
+    let reader = at_host.results().expect("a worker's").for_reader().expect("a descriptor");
+    let other = ForeignArena::open(reader, reference).expect("an arena");
+    let foreign = SharedBuf::in_foreign(&other, offset, length, None).expect("inside");
     assert_eq!(foreign, sent);
     assert_eq!(foreign.place(), at_host.place());
     // Another worker has not allocated it, so it does not count as named by it.

@@ -85,11 +85,11 @@ impl Lent {
                 SharedBuf::in_own_results(results, offset, length, guard).ok_or(NOT_HERE)?
             }
             Buffer::Foreign(file, _) => {
-                let descriptor = file.descriptor.try_into().map_err(|_| NOT_HERE)?;
-                let arena = ArenaRef { descriptor, inode: file.inode, length: file.size };
-                SharedBuf::in_foreign(others, arena, offset, length, guard).map_err(|error| {
-                    format!("failed to open the shared memory of another worker: {error}")
-                })?
+                let arena = ArenaRef { inode: file.inode, length: file.size };
+                let arena = others.find(arena).map_err(|error| {
+                    format!("failed to receive the shared memory of another worker: {error}")
+                })?;
+                SharedBuf::in_foreign(&arena, offset, length, guard).ok_or(NOT_HERE)?
             }
             _ => SharedBuf::in_argument(arguments, offset, length, guard).ok_or(NOT_HERE)?,
         };

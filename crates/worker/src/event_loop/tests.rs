@@ -56,7 +56,16 @@ impl Host {
         let table = SlotTable::new(other, SLOTS);
         let event_loop = thread::spawn(move || {
             let functions = Arc::new(Functions::new(Named::new(), build_identity()));
-            EventLoop::new(worker.sender, worker.receiver, table, None, LIMIT, functions).run()
+            EventLoop::new(
+                worker.sender,
+                worker.receiver,
+                table,
+                None,
+                LIMIT,
+                functions,
+                MemoryLimit::open(0).expect("no limit"),
+            )
+            .run()
         });
         Self { end, slots: SlotTable::new(segment, SLOTS), event_loop, next: 0 }
     }

@@ -62,7 +62,7 @@ pub(super) fn unexpected(message: FromWorkerControl) -> HandshakeError {
         FromWorkerControl::Answer(_) => "a second answer",
         FromWorkerControl::Section { .. } => "the start of a section without a task",
         FromWorkerControl::Ready => "an unexpected `ready`",
-        FromWorkerControl::Initialized | FromWorkerControl::InitializerFailed { .. } => {
+        FromWorkerControl::Initialized { .. } | FromWorkerControl::InitializerFailed { .. } => {
             "an unexpected initializer result"
         }
     })
