@@ -244,4 +244,5 @@ fn workers_that_keep_dying_idle_break_the_pool() {
     assert_eq!(killed.len(), 4, "the budget allows three");
     let error = pool.submit(sleeps, 1).unwrap_err();
     assert!(error.to_string().contains("budget"), "{error}");
+    assert!(error.to_string().contains("the last one ended by SIGKILL (signal 9)"), "{error}");
 }

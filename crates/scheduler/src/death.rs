@@ -4,8 +4,8 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::{
-    Action, InterruptedAttempt, KillCause, Occupant, Outbox, Scheduler, TaskData, TaskEnd, TaskKey,
-    TaskRef, WorkerState,
+    Action, KillCause, Occupant, Outbox, Scheduler, TaskData, TaskEnd, TaskKey, TaskRef,
+    WorkerDeath, WorkerState,
 };
 
 impl<T: TaskData> Scheduler<T> {
@@ -13,7 +13,7 @@ impl<T: TaskData> Scheduler<T> {
         &mut self,
         now: Monotonic,
         worker: WorkerId,
-        interrupted: &[InterruptedAttempt],
+        WorkerDeath { interrupted, end }: &WorkerDeath,
         outbox: &mut Outbox<T>,
     ) {
         let Some(entry) = self.workers.live_mut(worker) else {
@@ -45,7 +45,7 @@ impl<T: TaskData> Scheduler<T> {
         let by_itself = matches!(kill_cause, None | Some(KillCause::Protocol));
         let to_charge = !productive && !was_asked_to_stop && by_itself;
         if to_charge && let Err(limit) = self.budget.charge(now) {
-            self.break_pool(limit.into(), outbox);
+            self.break_pool(format!("{limit}; the last one ended by {end}").into(), outbox);
         }
         self.assign(now, outbox);
         let wanted = !was_asked_to_stop && kill_cause != Some(KillCause::Unwanted);

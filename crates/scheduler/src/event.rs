@@ -69,7 +69,7 @@ pub enum Event<T> {
     /// A worker violated the protocol.
     Misbehaved { worker: WorkerId },
     /// The process of a ready worker is dead, and everything that it wrote is handled.
-    Died { worker: WorkerId, interrupted: Vec<InterruptedAttempt> },
+    Died { worker: WorkerId, death: Box<WorkerDeath> },
     /// The answer to `Action::Inspect`, for a worker that is stopped by a signal.
     FoundStopped { worker: WorkerId },
     /// Shut the pool down. The strongest of several requests counts, and the earliest deadline.
@@ -119,6 +119,16 @@ pub struct InterruptedAttempt {
     pub in_item: bool,
     /// Number of tasks into which the items that have not started are divided.
     pub parts: u32,
+}
+
+/// The death of a worker.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WorkerDeath {
+    /// The attempts that it interrupted.
+    pub interrupted: Vec<InterruptedAttempt>,
+    /// How the process ended, as users see it in `PoolBroken`.
+    #[serde(skip)]
+    pub end: Arc<str>,
 }
 
 /// The reason why a worker could not be started.

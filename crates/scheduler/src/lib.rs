@@ -102,7 +102,7 @@ mod warm_up;
 mod worker;
 mod workers;
 
-pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure};
+pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure, WorkerDeath};
 pub use lifecycle::{Shutdown, ShutdownReport};
 pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
 pub use queries::{Links, WorkerStatus};

@@ -21,7 +21,8 @@ pub struct Sandbox {
     more_calls: Vec<i64>,
 }
 
-/// The system calls that a worker makes after its initializer, with its allocator. Any other one ends the process if [`Sandbox::calls`] are closed. `SECURITY.md` has the same list.
+/// The system calls that a worker makes after its initializer, with its allocator. Any other one
+/// ends the process if [`Sandbox::calls`] are closed. `SECURITY.md` has the same list.
 pub const CALLS: [i64; 28] = [
     // Rings and doorbells, the control socket, the start of an arena of another worker.
     libc::SYS_futex,

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_scheduler::{Event, InterruptedAttempt, StartFailure};
+use brigade_scheduler::{Event, InterruptedAttempt, StartFailure, WorkerDeath};
+use brigade_supervisor::output::last_line;
 use brigade_supervisor::threads::cleaner;
 use brigade_supervisor::{Death, WorkerProcess, note};
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
-use brigade_wire::WorkerId;
 use brigade_wire::slots::{SlotState, SlotTable, slot_tag};
+use brigade_wire::{WorkerId, exit_code};
 
 use super::interrupted::Interrupted;
 use super::outcome::{DeathReport, EventData};
@@ -109,8 +110,22 @@ fn is_orderly(exit: Exit) -> bool {
 
 fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: u32, death: Death) {
     let attempts = std::mem::take(&mut interrupted.attempts);
+    let end = describe(&death).into();
+    let event = Event::Died { worker, death: Box::new(WorkerDeath { interrupted: attempts, end }) };
     let data = EventData::Death(Box::new(DeathReport { worker, pid, death, interrupted }));
-    shared.remove_dead(worker, Event::Died { worker, interrupted: attempts }, data);
+    shared.remove_dead(worker, event, data);
+}
+
+/// Describes the end of a process for the reason of a broken pool.
+fn describe(death: &Death) -> String {
+    let mut text = death.exit.to_string();
+    if let Some(known) = exit_code::describe_exit(death.exit) {
+        text.push_str(&format!(", {known}"));
+    }
+    if let Some(line) = last_line(&death.stderr_tail) {
+        text.push_str(&format!("; its last line on stderr: {line}"));
+    }
+    text
 }
 
 fn end_process(shared: &Shared, process: &WorkerProcess) -> Exit {

@@ -385,8 +385,8 @@ impl Core {
 /// Returns `true` unless the process has exited in order.
 fn has_died(event: &Event<TaskCell>, data: &EventData) -> bool {
     match (event, data) {
-        (Event::Died { interrupted, .. }, EventData::Death(report)) => {
-            !(report.exited_in_order() && interrupted.is_empty())
+        (Event::Died { death, .. }, EventData::Death(report)) => {
+            !(report.exited_in_order() && death.interrupted.is_empty())
         }
         _ => true,
     }

@@ -50,8 +50,8 @@ impl Core {
                 let attempt = (returned.worker, returned.task, returned.attempt);
                 self.ran(timeline, attempt, outcome, report, now);
             }
-            (Event::Died { worker, interrupted }, EventData::Death(report)) => {
-                self.died(timeline, *worker, interrupted, report, now);
+            (Event::Died { worker, death }, EventData::Death(report)) => {
+                self.died(timeline, *worker, &death.interrupted, report, now);
             }
             (Event::StartFailed { worker, .. }, _) => {
                 timeline.add(Entry::NotStarted { worker: *worker, at: now });

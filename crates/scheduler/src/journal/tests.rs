@@ -8,7 +8,7 @@ use std::time::Duration;
 use brigade_ids::{Attempt, TaskId, WorkerId};
 
 use super::*;
-use crate::{InterruptedAttempt, Returned, Submission};
+use crate::{InterruptedAttempt, Returned, Submission, WorkerDeath};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -58,6 +58,7 @@ fn recorded() -> Vec<u8> {
         parts: 2,
     };
     let interrupted = InterruptedAttempt { ring_index: 1, finished: 0, in_item: true, parts: 1 };
+    let death = Box::new(WorkerDeath { interrupted: vec![interrupted], end: "SIGKILL".into() });
     let finished = Event::Finished {
         worker,
         task: TaskId::new(1),
@@ -70,11 +71,11 @@ fn recorded() -> Vec<u8> {
         Event::Ready { worker },
         finished,
         submit(2, 0),
-        Event::Died { worker, interrupted: vec![interrupted.clone()] },
+        Event::Died { worker, death: death.clone() },
         submit(3, 4),
         Event::Ready { worker: next },
         Event::Returned(Box::new(returned)),
-        Event::Died { worker: next, interrupted: vec![interrupted] },
+        Event::Died { worker: next, death },
     ];
     for (time, event) in (1..).zip(events) {
         journal

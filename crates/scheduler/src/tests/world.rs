@@ -17,7 +17,7 @@ use super::model::{Data, Death, Model};
 use super::play::unknown_task;
 use crate::{
     Action, Constraints, Event, KillCause, Observation, Outbox, Returned, RevokeWhy, Scheduler,
-    Settings, Shutdown, StartFailure, Submission, TaskEnd, TaskRef,
+    Settings, Shutdown, StartFailure, Submission, TaskEnd, TaskRef, WorkerDeath,
 };
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
@@ -682,7 +682,10 @@ impl World {
             }
         }
         assert!(interrupted.len() <= 1 || fake.garbled, "a worker runs two tasks");
-        self.event(Event::Died { worker: fake.id, interrupted });
+        self.event(Event::Died {
+            worker: fake.id,
+            death: Box::new(WorkerDeath { interrupted, end: "SIGSEGV".into() }),
+        });
         for (id, required_end) in required_ends {
             assert_eq!(
                 self.outcome(id),
