@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -226,6 +227,25 @@ fn children_of_tasks_do_not_inherit_the_worker_marker() {
         |(): ()| std::env::vars_os().any(|(name, _)| name == brigade_wire::version::MARKER);
     let pool = builder(1).build().unwrap();
     assert!(!outcome(pool.submit(marked, ()).unwrap()).unwrap());
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_is_tried_once() {
+    let folder = TempDir::new().unwrap();
+    let (forbidden, garbage) = (folder.path().join("forbidden"), folder.path().join("garbage"));
+    fs::write(&forbidden, "#!/bin/sh\n").unwrap();
+    fs::write(&garbage, "garbage").unwrap();
+    fs::set_permissions(&garbage, PermissionsExt::from_mode(0o755)).unwrap();
+    let missing = folder.path().join("missing");
+    for path in [missing.as_path(), &forbidden, &garbage, &garbage.join("below")] {
+        let reason = Program::new(path).breaks_its_pool();
+        assert_contains(&reason, &[path.to_str().unwrap(), "execute", "`worker_command`"]);
+        assert!(!reason.contains("starts in a row"), "{reason}");
+    }
+    let mut elsewhere = Program::shell("exit 0");
+    elsewhere.command.current_dir(&missing);
+    let reason = elsewhere.breaks_its_pool();
+    assert_contains(&reason, &[missing.to_str().unwrap(), "enter the folder", "`current_dir`"]);
 }
 
 #[test]

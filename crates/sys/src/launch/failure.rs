@@ -47,6 +47,17 @@ impl LaunchError {
         &self.source
     }
 
+    /// Returns `true` if another try would fail too: there is no such program or folder, or it may
+    /// not be used.
+    pub fn is_lasting(&self) -> bool {
+        let of_the_path = matches!(self.stage, LaunchStage::Program | LaunchStage::Folder);
+        of_the_path
+            && matches!(
+                self.source.raw_os_error(),
+                Some(libc::ENOENT | libc::EACCES | libc::ENOEXEC | libc::ENOTDIR | libc::ELOOP)
+            )
+    }
+
     /// Returns the cause alone.
     pub fn into_cause(self) -> io::Error {
         self.source

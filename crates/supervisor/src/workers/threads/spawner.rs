@@ -5,6 +5,7 @@
 //! fork a large parent (see `brigade_sys::launch`); each worker has an attendant thread for its
 //! handshake.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::control::ControlSocket;
-use brigade_sys::launch::LaunchError;
+use brigade_sys::launch::{LaunchError, LaunchStage};
 use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
@@ -68,21 +69,43 @@ fn or_refuse<T>(
 ) -> Option<T> {
     match catch_panic(start) {
         Ok(Ok(Some(made))) => return Some(made),
-        Ok(Ok(None)) => refuse(owner, worker, "it is no longer needed"),
+        Ok(Ok(None)) => refuse(owner, worker, false, "it is no longer needed"),
         Ok(Err((operation, error))) => {
-            refuse(owner, worker, &format!("failed to {operation}: {error}"));
+            // Otherwise the system may have more descriptors or memory in a moment.
+            let is_permanent = error.get_ref().is_some_and(|cause| cause.is::<Unusable>());
+            refuse(owner, worker, is_permanent, &format!("failed to {operation}: {error}"));
         }
         // The panic hook has reported it. The thread has to live on: the kernel would kill all
         // workers with it.
-        Err(_) => refuse(owner, worker, "the spawner thread panicked"),
+        Err(_) => refuse(owner, worker, false, "the spawner thread panicked"),
     }
     None
 }
 
-fn refuse(owner: &impl Supervised, worker: WorkerId, reason: &str) {
-    // The failure is not permanent: the system may have more descriptors or memory in a moment.
+fn refuse(owner: &impl Supervised, worker: WorkerId, is_permanent: bool, reason: &str) {
     let reason = format!("{worker} could not be started: {reason}");
-    owner.start_failed(worker, StartError { is_permanent: false, reason });
+    owner.start_failed(worker, StartError { is_permanent, reason });
+}
+
+/// A command line that does not start, however often it is tried.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unusable(String);
+
+/// Recognizes errors of a command line that does not start.
+fn unless_unusable(line: &CommandLine, error: LaunchError) -> io::Error {
+    let (path, setting): (&OsStr, _) = match error.stage() {
+        LaunchStage::Program => (&line.program, "worker_command"),
+        LaunchStage::Folder => {
+            (line.directory.as_ref().map_or(OsStr::new(""), |it| it.as_ref()), "current_dir")
+        }
+        _ => return error.into_cause(),
+    };
+    if !error.is_lasting() {
+        return error.into_cause();
+    }
+    let text = format!("{error} {}: {}; correct `{setting}`", path.display(), error.cause());
+    io::Error::other(Unusable(text))
 }
 
 /// The operation that failed, and its error.
@@ -133,13 +156,14 @@ fn start(
     let streams = [control.as_fd(), stdout, ends.stderr.as_fd()];
     // A new one for each start, because the host may have changed its environment.
     let mut launcher = Launcher::new(&[]);
-    let prepared = launcher.prepare(&line).map_err(io::Error::other)?;
+    let prepared =
+        launcher.prepare(&line).map_err(|error| io::Error::other(Unusable(error.to_string())))?;
     launcher
         .launch(
             &prepared,
             &Start { streams, affinity: None, nice: None, open_files: None, is_worker: true },
         )
-        .map_err(LaunchError::into_cause)
+        .map_err(|error| unless_unusable(&line, error))
 }
 
 fn start_attendant<S: Supervised>(
