@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use brigade::{Pool, PoolBuilder, SharedBuf};
+use brigade::{Pool, PoolBuilder, SharedBuf, TaskErrorKind};
 use brigade_integration::builder;
 use brigade_sys::before_main;
 use brigade_testkit::{BOUND, Sandbox, outcome};
@@ -100,4 +100,24 @@ fn tasks_need_no_system_call_that_a_sandbox_forbids() {
     assert!(mapped.into_iter().eq(0..1_000));
     let dead = pool.snapshot().deaths;
     assert_eq!(dead, 0, "no worker was ended by its filter");
+}
+
+fn panics(number: u64) -> u64 {
+    assert_ne!(number, 7, "seven");
+    number
+}
+
+#[test]
+fn panics_have_backtraces_in_a_sandbox() {
+    let sandboxes = [Sandbox::default(), Sandbox::default().files(), Sandbox::default().calls()];
+    for sandbox in sandboxes.into_iter().chain([strict()]) {
+        let pool = sandboxed(1, sandbox.clone()).build().expect("a pool");
+        let error = outcome(pool.submit(panics, 7).expect("a task")).expect_err("a panic");
+        let TaskErrorKind::Panicked { message, backtrace, .. } = error.kind() else {
+            panic!("{error:?}")
+        };
+        assert!(message.contains("seven"), "{message}");
+        assert!(backtrace.contains("sandbox::panics"), "{sandbox:?}: {backtrace}");
+        assert_eq!(outcome(pool.submit(panics, 8).expect("a task")).expect("a value"), 8);
+    }
 }

@@ -10,6 +10,7 @@ mod identity;
 mod offset;
 mod origin;
 mod program;
+mod symbols;
 
 pub use crate::error::{EntryError, ExecutableError};
 pub use entry::{
@@ -18,3 +19,4 @@ pub use entry::{
 pub use identity::{BuildIdentity, SameBuild, build_identity};
 pub use offset::FunctionOffset;
 pub use origin::foreign_starter;
+pub use symbols::{Symbols, frames};

@@ -107,6 +107,8 @@ pub mod catch_panic;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod clock;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod confinement;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod control;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod copy;

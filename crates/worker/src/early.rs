@@ -8,10 +8,13 @@ use std::hash::RandomState;
 
 use brigade_sys::clock;
 
+use crate::panic_capture;
+
 /// Call it before the initializer.
 pub(crate) fn acquire() {
     // Finds the vDSO, without which each reading of the clock is a system call.
     clock::now();
     // Each thread asks the system for keys once; this one runs the tasks.
     let _ = RandomState::new();
+    panic_capture::keep_names();
 }

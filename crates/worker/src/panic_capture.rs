@@ -14,9 +14,11 @@ use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 use brigade_sys::catch_panic::{drop_payload, panic_text};
+use brigade_sys::confinement::Rights;
+use brigade_sys::executable::{Symbols, frames};
 use brigade_wire::PanicReport;
 
 use crate::bounded::bounded;
@@ -55,7 +57,52 @@ struct Note {
     message: String,
     location: Option<String>,
     /// Resolved to names only for the report, after unwinding.
-    backtrace: Option<Backtrace>,
+    backtrace: Option<Frames>,
+}
+
+enum Frames {
+    /// With lines, which need files.
+    Open(Box<Backtrace>),
+    /// The addresses, for [`Names`].
+    Closed(Vec<usize>),
+}
+
+/// All that names of functions need in a process that can no longer open files.
+struct Names {
+    rights: Rights,
+    symbols: Symbols,
+}
+
+static NAMES: OnceLock<Names> = OnceLock::new();
+
+/// Lets panics have backtraces after the initializer, which may close files and system calls.
+pub(crate) fn keep_names() {
+    // Without /proc there is nothing to keep.
+    if let (Ok(rights), Ok(symbols)) = (Rights::now(), Symbols::open()) {
+        let _ = NAMES.set(Names { rights, symbols });
+    }
+}
+
+impl Frames {
+    fn capture() -> Self {
+        if NAMES.get().is_none_or(|names| names.rights.allow_files()) {
+            Self::Open(Box::new(Backtrace::force_capture()))
+        } else {
+            Self::Closed(frames())
+        }
+    }
+}
+
+impl fmt::Display for Frames {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, NAMES.get()) {
+            (Self::Open(backtrace), _) => write!(out, "{backtrace}"),
+            (Self::Closed(addresses), Some(names)) => {
+                out.write_str(&names.symbols.describe(addresses))
+            }
+            (Self::Closed(_), None) => Ok(()),
+        }
+    }
 }
 
 /// Installs the hook, once per process.
@@ -106,7 +153,7 @@ fn note(panic: &PanicHookInfo<'_>) -> bool {
     let note = Note {
         message,
         location: panic.location().map(ToString::to_string),
-        backtrace: wanted.then(Backtrace::force_capture),
+        backtrace: wanted.then(Frames::capture),
     };
     NOTE.set(Some(note));
     STATE.set(State::Panicked);

@@ -99,7 +99,9 @@ fn work(
         buffers::share(&arenas.results);
     }
     let origin = Origin::here();
-    early::acquire();
+    if setup.initializer.is_some() {
+        early::acquire();
+    }
     let initialized = setup.initialize(&functions).and_then(|has_run| {
         memory_limit.check().map(|()| has_run).map_err(|error| {
             format!("`max_worker_rss` cannot be checked after its initializer: {error}")

@@ -1,0 +1,223 @@
+//! Names of functions of the main program, for a process that can open no files.
+//!
+//! The standard library opens and maps the executable at the first backtrace that it prints, which
+//! takes a tenth of a second and fails in a sandbox. [`Symbols`] holds a descriptor from before, and
+//! reads the symbol table when it is needed. It knows neither lines nor inlined functions.
+
+use std::fmt::Write as _;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags, open};
+
+use super::program::program;
+
+/// Maximum number of frames of [`frames`].
+const MOST_FRAMES: usize = 128;
+
+/// Returns the return addresses on the stack of this thread, the innermost one first.
+pub fn frames() -> Vec<usize> {
+    let mut frames = Vec::with_capacity(MOST_FRAMES);
+    // SAFETY: the callback has the type that the unwinder asks for, and `frames` outlives the call.
+    unsafe { _Unwind_Backtrace(push, (&raw mut frames).cast()) };
+    frames
+}
+
+/// The state of the unwinder, which only the unwinder can look into.
+enum Context {}
+
+type Step = unsafe extern "C" fn(*mut Context, *mut libc::c_void) -> libc::c_int;
+
+/// Continue and stop, as the unwinder knows them (`_URC_NO_REASON`, `_URC_END_OF_STACK`).
+const CONTINUE: libc::c_int = 0;
+const STOP: libc::c_int = 5;
+
+// The unwinder that the standard library links.
+unsafe extern "C" {
+    fn _Unwind_Backtrace(step: Step, data: *mut libc::c_void) -> libc::c_int;
+    fn _Unwind_GetIP(context: *mut Context) -> usize;
+}
+
+unsafe extern "C" fn push(context: *mut Context, data: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `data` is the vector that `frames` passed, borrowed by nobody else.
+    let frames = unsafe { &mut *data.cast::<Vec<usize>>() };
+    if frames.len() == MOST_FRAMES {
+        return STOP;
+    }
+    // SAFETY: the unwinder passes a valid context.
+    frames.push(unsafe { _Unwind_GetIP(context) });
+    CONTINUE
+}
+
+/// The symbols of the main program.
+#[derive(Debug)]
+pub struct Symbols(OwnedFd);
+
+impl Symbols {
+    /// Opens the executable, and reads nothing.
+    ///
+    /// # Errors
+    /// The system's error, if there is no `/proc`.
+    pub fn open() -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(Self(open("/proc/self/exe", flags, Mode::empty())?))
+    }
+
+    /// Returns one line for each address, with the name of the function in which it lies. Functions
+    /// of other objects, and all of a program without symbols, have no name.
+    pub fn describe(&self, addresses: &[usize]) -> String {
+        let base = program().base;
+        let offsets: Vec<_> =
+            addresses.iter().map(|address| address.wrapping_sub(base + 1) as u64).collect();
+        let names = self.names(&offsets).unwrap_or_default();
+        let mut text = String::new();
+        for (index, offset) in offsets.iter().enumerate() {
+            let name = names.get(index).and_then(Option::as_deref);
+            let name = name.map_or_else(|| format!("<unknown at {offset:#x}>"), demangle);
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{index:4}: {name}");
+        }
+        text
+    }
+
+    /// Finds the names in the symbol table; `None` if there is none.
+    fn names(&self, offsets: &[u64]) -> Option<Vec<Option<String>>> {
+        let header = self.read(0, 64)?;
+        if !header.starts_with(b"\x7fELF\x02\x01") {
+            return None;
+        }
+        let (at, count) = (word(&header, 0x28)?, half(&header, 0x3c)?);
+        let sections = self.read(at, usize::from(count) * SECTION)?;
+        let section = |index: usize| sections.get(index * SECTION..(index + 1) * SECTION);
+        let symbols = sections.chunks_exact(SECTION).find(|it| int(it, 4) == Some(SYMBOL_TABLE))?;
+        let strings = section(usize::try_from(int(symbols, 0x28)?).ok()?)?;
+        let (mut at, mut left) = (word(symbols, 0x18)?, word(symbols, 0x20)?);
+        let mut names = vec![None; offsets.len()];
+        while left > 0 {
+            let length = usize::try_from(left).ok()?.min(PART);
+            let part = self.read(at, length)?;
+            for symbol in part.chunks_exact(SYMBOL).filter(|symbol| symbol[4] & 0xf == FUNCTION) {
+                let (start, size) = (word(symbol, 8)?, word(symbol, 16)?);
+                for (offset, name) in offsets.iter().zip(&mut names) {
+                    if offset.checked_sub(start).is_some_and(|inside| inside < size) {
+                        *name = int(symbol, 0);
+                    }
+                }
+            }
+            at += length as u64;
+            left -= length as u64;
+        }
+        let strings = word(strings, 0x18)?;
+        Some(names.into_iter().map(|name| self.text(strings + u64::from(name?))).collect())
+    }
+
+    fn text(&self, at: u64) -> Option<String> {
+        let mut bytes = vec![0; LONGEST];
+        let length = rustix::io::pread(&self.0, &mut bytes, at).ok()?;
+        let end = bytes[..length].iter().position(|byte| *byte == 0)?;
+        String::from_utf8(bytes[..end].to_vec()).ok()
+    }
+
+    fn read(&self, at: u64, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        let mut filled = 0;
+        while filled < length {
+            match rustix::io::pread(&self.0, &mut bytes[filled..], at + filled as u64) {
+                Ok(0) => return None,
+                Ok(count) => filled += count,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return None,
+            }
+        }
+        Some(bytes)
+    }
+}
+
+/// Sizes and numbers of the ELF standard, for 64 bits.
+const SECTION: usize = 64;
+const SYMBOL: usize = 24;
+const SYMBOL_TABLE: u32 = 2;
+const FUNCTION: u8 = 2;
+
+/// Symbols are read in parts of this size.
+const PART: usize = SYMBOL * 8192;
+
+/// Maximum length of a name that is read.
+const LONGEST: usize = 1024;
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn int(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Returns the path in a name of Rust's older mangling (`_ZN`, the length and text of each part,
+/// `E`), without the hash at its end; any other name as it is.
+fn demangle(name: &str) -> String {
+    let parts = || {
+        let mut rest = name.strip_prefix("_ZN")?.strip_suffix('E')?;
+        let mut parts = Vec::new();
+        while !rest.is_empty() {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let (length, text) = rest.split_at(digits);
+            let (part, behind) = text.split_at_checked(length.parse().ok()?)?;
+            parts.push(part);
+            rest = behind;
+        }
+        // The hash.
+        parts.pop()?;
+        Some(parts.join("::"))
+    };
+    let mut path = parts().unwrap_or_else(|| name.to_owned());
+    for (escaped, text) in ESCAPES {
+        path = path.replace(escaped, text);
+    }
+    path
+}
+
+const ESCAPES: [(&str, &str); 11] = [
+    ("_$", "$"),
+    ("..", "::"),
+    ("$LT$", "<"),
+    ("$GT$", ">"),
+    ("$LP$", "("),
+    ("$RP$", ")"),
+    ("$RF$", "&"),
+    ("$BP$", "*"),
+    ("$C$", ","),
+    ("$u20$", " "),
+    ("$u7b$$u7b$closure$u7d$$u7d$", "{{closure}}"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn here() -> Vec<usize> {
+        std::hint::black_box(frames())
+    }
+
+    #[test]
+    fn frames_have_the_names_of_their_functions() {
+        let text = Symbols::open().expect("/proc").describe(&here());
+        assert!(text.contains("symbols::tests::here"), "{text}");
+        assert!(text.contains("frames_have_the_names_of_their_functions"), "{text}");
+        assert_eq!(Symbols::open().expect("/proc").describe(&[1]).lines().count(), 1);
+    }
+
+    #[test]
+    fn older_names_lose_lengths_and_hash() {
+        let name = "_ZN5alloc3fmt6format28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE";
+        assert_eq!(demangle(name), "alloc::fmt::format::{{closure}}");
+        for other in ["main", "_ZN5alloc", "_RNvC1a1b", "_ZN9E", "_ZN3\u{e9}E"] {
+            assert_eq!(demangle(other), other);
+        }
+    }
+}
