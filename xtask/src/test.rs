@@ -175,6 +175,15 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         cargo("test -p brigade-cluster --lib --tests", "")
     };
     let on_current_server = on_current_server.variable(NATS_VARIABLE, &current);
+    // Workers whose initializer closes files and system calls. Left out are tasks that start
+    // processes, and workers of other programs, which have no initializer.
+    let in_a_sandbox = nextest.then(|| {
+        let chosen = "-E package(brigade-integration)&\
+                      binary(/^(payloads|buffers|tasks|stream|shared_memory)$/)\
+                      -test(/grandchild|children_of|liars|names_memory_of_others|program/)";
+        cargo("nextest run --workspace", &format!("--profile {nextest_profile} {chosen}"))
+            .variable("BRIGADE_TEST_SANDBOX", "1")
+    });
     let documentation =
         cargo("doc --workspace --no-deps", "").variable("RUSTDOCFLAGS", "-D warnings");
     // The suite above runs the same test with fewer steps.
@@ -189,7 +198,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
     let (tests_line, over_ipc_line) = (tests.to_string(), over_ipc.to_string());
     let prebuild = Rc::new(Cell::new(None));
     let of_tests = Rc::clone(&prebuild);
-    vec![
+    let mut steps = vec![
         Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
         Step::new("tidy", "cargo xtask tidy", tidy::check),
         Step::new("packages", list.to_string(), move || packages::check(&list)),
@@ -219,7 +228,10 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
             STRESS.check(&stress_arguments)
         }),
         Step::new("fuzz", FUZZ.repeat_line(&fuzz_arguments), move || FUZZ.check(&fuzz_arguments)),
-    ]
+    ];
+    // After the tests over ipc.
+    steps.splice(6..6, in_a_sandbox.map(|tests| Step::cargo("tests in a sandbox", tests)));
+    steps
 }
 
 #[cfg(test)]
@@ -244,6 +256,7 @@ mod tests {
             "cargo package",
             "cargo clippy --workspace --all-targets -- -D warnings",
             "cargo nextest run --workspace --profile default",
+            "BRIGADE_TEST_SANDBOX=1 cargo nextest run --workspace",
             "cargo test --workspace --doc",
             "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps",
             "cargo build --workspace --examples",

@@ -3,12 +3,52 @@
 use std::time::Duration;
 
 use brigade::{Exit, Pool, PoolBuilder, Task, TaskError, TaskErrorKind};
+use brigade_testkit::Sandbox;
 
 /// Returns the builder of a named pool with a short grace, so that a worker that does not exit
 /// fails its test soon.
+///
+/// If the variable `BRIGADE_TEST_SANDBOX` is set, the initializer closes all files but temporary
+/// ones, and all system calls that neither a worker nor such a file needs.
 pub fn builder(workers: usize) -> PoolBuilder {
-    Pool::builder().workers(workers).name("test").stop_grace(Duration::from_millis(500))
+    let builder =
+        Pool::builder().workers(workers).name("test").stop_grace(Duration::from_millis(500));
+    if std::env::var_os("BRIGADE_TEST_SANDBOX").is_none() {
+        return builder;
+    }
+    let sandbox = Sandbox::default().files().keep(std::env::temp_dir()).calls();
+    builder.try_initializer(Sandbox::enter, sandbox.allow(CALLS_OF_TASKS))
 }
+
+/// The system calls of the tasks of the tests: temporary files, threads, and sleeping.
+const CALLS_OF_TASKS: [i64; 26] = [
+    libc::SYS_openat,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_statx,
+    libc::SYS_newfstatat,
+    libc::SYS_lseek,
+    libc::SYS_getdents64,
+    libc::SYS_readlink,
+    libc::SYS_fsync,
+    libc::SYS_rename,
+    libc::SYS_clone3,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_prctl,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    libc::SYS_kill,
+    libc::SYS_getppid,
+    libc::SYS_pause,
+    libc::SYS_restart_syscall,
+    libc::SYS_epoll_pwait,
+    libc::SYS_getcwd,
+    libc::SYS_close_range,
+];
 
 /// Builds the pool described by [`builder`].
 ///

@@ -160,6 +160,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 /// Returns the path in a name of Rust's older mangling (`_ZN`, the length and text of each part,
 /// `E`), without the hash at its end; any other name as it is.
 fn demangle(name: &str) -> String {
+    // The compiler may have added a suffix of its own.
+    let name = name.split_once(".llvm.").map_or(name, |(name, _)| name);
     let parts = || {
         let mut rest = name.strip_prefix("_ZN")?.strip_suffix('E')?;
         let mut parts = Vec::new();
