@@ -99,12 +99,12 @@ impl WorkerId {
     pub const fn seed(self) -> u64 {
         mix64((self.slot as u64) << 32 | self.generation as u64)
     }
+}
 
-    /// Returns a number that looks random, made of `seed`, and that no other worker of the pool
-    /// makes of it.
-    pub const fn seed_from(self, seed: u64) -> u64 {
-        mix64(seed ^ self.seed())
-    }
+/// Returns a number that looks random, made of `seed` and the number of an input. No other input
+/// has it with this seed.
+pub const fn seed_of_input(seed: u64, input: u64) -> u64 {
+    mix64(seed ^ mix64(input.wrapping_add(1)))
 }
 
 impl fmt::Display for TaskId {
@@ -139,5 +139,9 @@ mod tests {
             .collect();
         assert_eq!(seeds.len(), 100 * 100);
         assert!(!seeds.contains(&0));
+        let inputs: HashSet<u64> = (0..100_u64)
+            .flat_map(|seed| (0..100).map(move |input| seed_of_input(seed, input)))
+            .collect();
+        assert_eq!(inputs.len(), 100 * 100);
     }
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{SubmitError, TaskError};
 use crate::function_ref::FunctionRef;
 use crate::handle::Handle;
-use crate::map::{Map, MapUnordered};
+use crate::map::{Functions, Map, MapUnordered};
 use crate::pool::Pool;
 use crate::task::TaskBuilder;
 
@@ -81,7 +81,12 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        Map::new(self, self.function(task), Some(task.name()), inputs.into_iter())
+        Map::new(
+            self,
+            Functions::of_key(self.function(task)),
+            Some(task.name()),
+            inputs.into_iter(),
+        )
     }
 
     /// Applies the function of a key to each input like [`map_unordered`](Self::map_unordered).
@@ -95,7 +100,12 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        MapUnordered::new(self, self.function(task), Some(task.name()), inputs.into_iter())
+        MapUnordered::new(
+            self,
+            Functions::of_key(self.function(task)),
+            Some(task.name()),
+            inputs.into_iter(),
+        )
     }
 
     /// Returns the names of the functions that the worker program has registered, by asking a

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
 
+use brigade_worker::context::with_seed;
 use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,8 +40,8 @@ impl Pool {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        let function = FunctionRef::of(function_of::<F, I::Item, R>(function));
-        Map::new(self, function, None, inputs.into_iter())
+        let functions = Functions::of::<F, I::Item, R>(function);
+        Map::new(self, functions, None, inputs.into_iter())
     }
 
     /// Applies `function` to each input like [`map`](Self::map), but yields the results in the
@@ -56,8 +57,35 @@ impl Pool {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        let function = FunctionRef::of(function_of::<F, I::Item, R>(function));
-        MapUnordered::new(self, function, None, inputs.into_iter())
+        let functions = Functions::of::<F, I::Item, R>(function);
+        MapUnordered::new(self, functions, None, inputs.into_iter())
+    }
+}
+
+/// The function of a map, and the same for inputs with a seed.
+pub(crate) struct Functions {
+    plain: Result<FunctionRef, String>,
+    seeded: Result<FunctionRef, String>,
+}
+
+impl Functions {
+    fn of<F, A, R>(function: F) -> Self
+    where
+        F: Fn(A) -> R + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        let seeded = move |(seed, input): (u64, A)| with_seed(seed, || function(input));
+        Self {
+            plain: FunctionRef::of(function_of::<F, A, R>(function)),
+            seeded: FunctionRef::of(function_of::<_, (u64, A), R>(seeded)),
+        }
+    }
+
+    /// Returns the function of a key, which gets its input alone.
+    pub(crate) fn of_key(plain: Result<FunctionRef, String>) -> Self {
+        let problem = "a map by a key has no seed: make it a part of the input";
+        Self { plain, seeded: Err(problem.to_owned()) }
     }
 }
 
@@ -93,11 +121,11 @@ pub struct MapUnordered<'pool, F, I: Iterator, R> {
 impl<'pool, F, I: Iterator, R> Map<'pool, F, I, R> {
     pub(crate) fn new(
         pool: &'pool Pool,
-        function: Result<FunctionRef, String>,
+        functions: Functions,
         label: Option<&str>,
         inputs: I,
     ) -> Self {
-        let chunks = Chunks::new(pool, function, label, inputs);
+        let chunks = Chunks::new(pool, functions, label, inputs);
         Self { chunks, order: Order::default(), types: PhantomData }
     }
 }
@@ -105,11 +133,11 @@ impl<'pool, F, I: Iterator, R> Map<'pool, F, I, R> {
 impl<'pool, F, I: Iterator, R> MapUnordered<'pool, F, I, R> {
     pub(crate) fn new(
         pool: &'pool Pool,
-        function: Result<FunctionRef, String>,
+        functions: Functions,
         label: Option<&str>,
         inputs: I,
     ) -> Self {
-        Self { chunks: Chunks::new(pool, function, label, inputs), types: PhantomData }
+        Self { chunks: Chunks::new(pool, functions, label, inputs), types: PhantomData }
     }
 }
 
@@ -144,6 +172,16 @@ macro_rules! impl_settings {
             /// With a fixed [`chunk`](Self::chunk) size, the items of a chunk share their time.
             pub fn deadline(mut self, limit: std::time::Duration) -> Self {
                 self.chunks.deadline = Some(limit);
+                self
+            }
+
+            /// Sets a number of which `worker::seed()` is made in the map's tasks, together with
+            /// the position of the input. So another run of the program gets the same seeds for
+            /// the same inputs, however many workers it has, and whichever of them dies.
+            ///
+            /// A map by a [key](crate::Task) cannot have one: its results are errors.
+            pub fn seed(mut self, seed: u64) -> Self {
+                self.chunks.set_seed(seed);
                 self
             }
 

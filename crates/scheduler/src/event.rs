@@ -126,7 +126,7 @@ pub struct InterruptedAttempt {
 pub struct WorkerDeath {
     /// The attempts that it interrupted.
     pub interrupted: Vec<InterruptedAttempt>,
-    /// How the process ended, as users see it in `PoolBroken`.
+    /// The way in which the process ended, as users see it in `PoolBroken`.
     #[serde(skip)]
     pub end: Arc<str>,
 }

@@ -155,8 +155,7 @@ fn entry(buffer: &Buffer<'_>) -> [u64; 5] {
 fn inline_length(entry: &[u8; ENTRY]) -> Result<usize, MessageError> {
     match words(entry) {
         [INLINE, 0, length, 0, 0] => usize::try_from(length).map_err(|_| CUT_OFF),
-        [ARGUMENT | RESULT, _, _, 0, 0] => Ok(0),
-        [FOREIGN, ..] => Ok(0),
+        [ARGUMENT | RESULT, _, _, 0, 0] | [FOREIGN, ..] => Ok(0),
         _ => Err(MessageError::Decode("unknown kind of shared buffer")),
     }
 }

@@ -39,20 +39,20 @@ pub fn generation() -> Option<u32> {
 ///
 /// A task that is retried after its worker died therefore gets another seed in the replacement. Two
 /// pools of a program have the same seeds; combine them with a value of your own if that matters.
-/// In a task of a stream that has a seed, the result derives from that as well. Returns `None`
-/// outside a worker.
+///
+/// In a task of a stream or map that has a seed, the result is made of that and the number of the
+/// input, whichever worker runs it, and is the same in each attempt. Returns `None` outside a
+/// worker.
 pub fn seed() -> Option<u64> {
     let Some(worker) = id() else { return SEED_HERE.get() };
-    Some(SEED.lock().map_or(worker.seed(), |seed| worker.seed_from(seed)))
+    Some(SEED.lock().unwrap_or_else(|| worker.seed()))
 }
 
-/// Calls `task`, in which [`seed`] derives from `seed` and from the worker.
-///
-/// Outside a worker it derives from `seed` alone, and only on this thread.
+/// Calls `task`, in which [`seed`] returns `seed`: outside a worker, only on this thread.
 pub fn with_seed<T>(seed: u64, task: impl FnOnce() -> T) -> T {
     let _restored = match id() {
         Some(_) => Seed::OfTheProcess(SEED.lock().replace(seed)),
-        None => Seed::OfTheThread(SEED_HERE.replace(Some(NOBODY.seed_from(seed)))),
+        None => Seed::OfTheThread(SEED_HERE.replace(Some(seed))),
     };
     task()
 }
@@ -153,16 +153,13 @@ static ORIGIN: OnceLock<Origin> = OnceLock::new();
 static CURRENT: Current = Current::nothing();
 static TRACE_CONTEXT: Mutex<Option<String>> = Mutex::new(None);
 
-/// The seed of the stream whose task runs, if it has one.
+/// The seed of the task that runs, if its stream or map has one.
 static SEED: Mutex<Option<u64>> = Mutex::new(None);
 
 thread_local! {
     /// The result of [`seed`] on a thread of a host.
     static SEED_HERE: Cell<Option<u64>> = const { Cell::new(None) };
 }
-
-/// Stands for the worker in a host. No worker has generation 0.
-const NOBODY: WorkerId = WorkerId { slot: 0, generation: 0 };
 
 /// Soft and hard deadlines of the running task, in nanoseconds of the monotonic clock.
 static SOFT_END: AtomicU64 = AtomicU64::new(NO_END);

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use brigade::stream::{Item, PutErrorKind, Stream};
+use brigade::stream::{Item, PutErrorKind, Stream, StreamBuilder};
 use brigade::{Pool, SharedBuf, TaskErrorKind};
-use brigade_integration::{Log, builder, picky, pool, square, worker_died};
+use brigade_integration::{JOIN, Log, attempt, builder, picky, pool, square, worker_died};
 use brigade_testkit::faults::{
     How, SpoilsEncoding, aborts, hangs, sleeps, spins, takes_what_spoils_encoding,
 };
@@ -333,47 +333,52 @@ fn a_stream_without_workers_runs_in_the_caller() {
     assert_eq!((panics.reset(), panics.try_recv().is_none()), (1, true));
 }
 
-fn seed(_: u64) -> (Option<u64>, u32) {
-    (brigade::worker::seed(), std::process::id())
+/// Returns its seed. Aborts in the first attempt of the seventh input.
+fn seed(input: u64) -> Option<u64> {
+    if input == 6 && attempt() == 1 {
+        std::process::abort();
+    }
+    brigade::worker::seed()
+}
+
+/// Returns the seeds of 20 inputs.
+fn seeds_of_stream(builder: StreamBuilder<'_, u64, Option<u64>>) -> Vec<Option<u64>> {
+    let stream = builder.ordered(true).retries(1).start().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..20).for_each(|input| assert_eq!(stream.put(input).unwrap(), input));
+            stream.finish();
+        });
+        (0..20).map(|_| received(&stream).result.unwrap()).collect()
+    })
 }
 
 #[test]
-fn seeds_differ_by_stream_slot_and_generation() {
+fn seeds_depend_on_the_seed_and_the_input_alone() {
     let _watchdog = Watchdog::new("seeds", BOUND);
-    let pool = pool(2);
-    let mut by_stream = Vec::new();
-    for stream_seed in [1, 2, 1] {
-        let mut seeds = HashSet::new();
-        for _ in 0..2 {
-            // Both workers, and then their replacements.
-            let stream = pool.stream(seed).seed(stream_seed).start().unwrap();
-            let mut seen = HashSet::new();
-            while seen.len() < 2 {
-                stream.put(0).unwrap();
-                stream.put(1).unwrap();
-                for _ in 0..2 {
-                    let (number, pid) = received(&stream).result.unwrap();
-                    seen.insert(pid);
-                    seeds.insert(number.unwrap());
-                }
-            }
-            for pid in pool.worker_pids() {
-                brigade_testkit::processes::hit(pid, brigade_testkit::processes::Signal::KILL);
-            }
-            wait_until("the deaths", BOUND, || {
-                seen.iter().all(|pid| !pool.worker_pids().contains(pid))
-            });
+    let (one, three) = (pool(1), pool(3));
+    let first = seeds_of_stream(one.stream(seed).seed(7));
+    let unique: HashSet<_> = first.iter().flatten().collect();
+    assert_eq!(unique.len(), 20);
+    for pool in [&one, &three] {
+        assert_eq!(seeds_of_stream(pool.stream(seed).seed(7)), first);
+        let map = || pool.map(seed, 0..20).retries(1);
+        for map in [map().seed(7), map().seed(7).chunk(20), map().seed(7).chunk(1)] {
+            assert!(map.map(Result::unwrap).eq(first.iter().copied()));
         }
-        assert_eq!(seeds.len(), 4, "two slots, two generations");
-        by_stream.push(seeds);
+        let unordered = pool.map_unordered(seed, 0..20).seed(7).retries(1).map(Result::unwrap);
+        assert_eq!(unordered.collect::<HashSet<_>>(), first.iter().copied().collect());
+        let other = seeds_of_stream(pool.stream(seed).seed(8));
+        assert!(other.iter().all(|seed| !first.contains(seed)));
+        let alone = pool.submit(seed, 0).unwrap().wait().unwrap();
+        assert!(!first.contains(&alone), "other tasks have no part");
     }
-    assert!(by_stream[0].is_disjoint(&by_stream[1]));
-    let alone = pool.submit(seed, 0).unwrap().wait().unwrap().0.unwrap();
-    assert!(!by_stream.iter().any(|seeds| seeds.contains(&alone)), "other tasks have no part");
-    let caller = pool.stream(seed).seed(1).workers(0).start().unwrap();
+    let caller = three.stream(seed).seed(7).workers(0).start().unwrap();
     caller.put(0).unwrap();
-    assert!(received(&caller).result.unwrap().0.is_some());
+    assert_eq!(received(&caller).result.unwrap(), first[0]);
     assert_eq!(brigade::worker::seed(), None);
+    let by_key = one.map_key(&JOIN, [vec!["a".to_owned()]]).seed(7).next().unwrap();
+    assert!(by_key.unwrap_err().to_string().contains("has no seed"));
 }
 
 #[test]

@@ -118,14 +118,10 @@ fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: 
 
 /// Describes the end of a process for the reason of a broken pool.
 fn describe(death: &Death) -> String {
-    let mut text = death.exit.to_string();
-    if let Some(known) = exit_code::describe_exit(death.exit) {
-        text.push_str(&format!(", {known}"));
-    }
-    if let Some(line) = last_line(&death.stderr_tail) {
-        text.push_str(&format!("; its last line on stderr: {line}"));
-    }
-    text
+    let known = exit_code::describe_exit(death.exit).map(|known| format!(", {known}"));
+    let line = last_line(&death.stderr_tail);
+    let line = line.map(|line| format!("; its last line on stderr: {line}"));
+    format!("{}{}{}", death.exit, known.unwrap_or_default(), line.unwrap_or_default())
 }
 
 fn end_process(shared: &Shared, process: &WorkerProcess) -> Exit {

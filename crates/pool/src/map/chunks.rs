@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brigade_wire::codec::{self, CodecError};
-use brigade_wire::items;
 use brigade_wire::shared::{SharedBuf, exporting};
+use brigade_wire::{items, seed_of_input};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::Functions;
 use super::chunk::Results;
 use super::sizing::Sizing;
 use crate::Pool;
@@ -59,6 +60,9 @@ struct Chunk {
 pub(super) struct Chunks<'pool, I> {
     pool: &'pool Pool,
     function: Result<FunctionRef, TaskError>,
+    /// The function for inputs with a seed.
+    seeded: Result<FunctionRef, TaskError>,
+    seed: Option<u64>,
     label: Option<Arc<str>>,
     inputs: I,
     exhausted: bool,
@@ -99,12 +103,14 @@ pub(super) struct Chunks<'pool, I> {
 impl<'pool, I> Chunks<'pool, I> {
     pub(super) fn new(
         pool: &'pool Pool,
-        function: Result<FunctionRef, String>,
+        Functions { plain, seeded }: Functions,
         label: Option<&str>,
         inputs: I,
     ) -> Self {
-        let function =
-            function.map_err(|message| TaskError::new(TaskErrorKind::Function { message }));
+        let usable = |function: Result<FunctionRef, String>| {
+            function.map_err(|message| TaskError::new(TaskErrorKind::Function { message }))
+        };
+        let (function, seeded) = (usable(plain), usable(seeded));
         let mut sizing = Sizing::new(pool.workers());
         if pool.shared().config.scheduler.max_tasks.is_some() {
             // Workers that retire after a number of tasks get single items, so that they are
@@ -115,6 +121,8 @@ impl<'pool, I> Chunks<'pool, I> {
             pool,
             refused: function.is_err(),
             function,
+            seeded,
+            seed: None,
             label: label.map(Arc::from),
             inputs,
             exhausted: false,
@@ -136,6 +144,13 @@ impl<'pool, I> Chunks<'pool, I> {
             when_full: WhenFull::Wait,
             unsent: 0,
         }
+    }
+
+    /// Gives each input a seed, which is made of `seed` and its position.
+    pub(super) fn set_seed(&mut self, seed: u64) {
+        self.function = self.seeded.clone();
+        self.refused = self.function.is_err();
+        self.seed = Some(seed);
     }
 
     /// Returns the results in a forked process: an error, then the end.
@@ -318,9 +333,14 @@ where
         limit: usize,
     ) -> Result<Option<Vec<SharedBuf>>, Box<CodecError>> {
         let (pool, has_buffers) = (self.pool, self.has_buffers);
+        let position = self.submitted + u64::from(self.filled);
+        let seed = self.seed.map(|seed| seed_of_input(seed, position));
         let mut lent = None;
         items::push_with(&mut self.filling, |bytes| {
             let start = bytes.len();
+            if let Some(seed) = seed {
+                codec::encode(&seed, bytes, limit)?;
+            }
             let (encoded, buffers) =
                 exporting(|| codec::encode(input, bytes, limit).map_err(Box::new));
             encoded?;
@@ -333,32 +353,6 @@ where
             Ok::<(), Box<CodecError>>(())
         })?;
         Ok(lent)
-    }
-
-    /// Submits the inputs before the last one, which begins at the offset `before`, if they do not
-    /// fit into a frame with it, or have no lists of buffers while it has one. Keeps its buffers.
-    #[cold]
-    fn separate(&mut self, before: usize, limit: usize, lent: Option<Vec<SharedBuf>>) {
-        let is_first_with_buffers = lent.is_some() && !self.has_buffers;
-        if (self.filling.len() > limit || is_first_with_buffers) && self.filled > 0 {
-            let behind = self.filling.split_off(before);
-            self.submit_filled();
-            self.filling = behind;
-        }
-        if let Some(lent) = lent {
-            self.has_buffers = true;
-            self.buffers.extend(lent.into_iter().map(|buffer| (self.filled, buffer)));
-        }
-    }
-
-    fn submit_filled(&mut self) {
-        let count = std::mem::take(&mut self.filled);
-        if count > 0 {
-            let capacity = self.filling.len();
-            let encoded = std::mem::replace(&mut self.filling, Vec::with_capacity(capacity));
-            let items = self.next_items(count);
-            self.submit(items, encoded);
-        }
     }
 }
 

@@ -33,7 +33,7 @@ pub struct StreamBuilder<'pool, A, R> {
     pub(super) settings: Settings,
 }
 
-/// A function that runs in this process, with the stream's seed.
+/// A function that runs in this process, with the input's seed.
 pub(super) type Here<A, R> = Arc<dyn Fn(Option<u64>, A) -> R + Send + Sync>;
 
 /// The settings of a stream.
@@ -149,8 +149,9 @@ where
         self
     }
 
-    /// Sets a number from which `worker::seed()` derives in the stream's tasks. It still differs by
-    /// the worker's slot and generation.
+    /// Sets a number of which `worker::seed()` is made in the stream's tasks, together with the id
+    /// of the input. So another run of the program gets the same seeds for the same inputs, however
+    /// many workers it has, and whichever of them dies.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = Some(seed);
         self

@@ -33,7 +33,7 @@ impl<A, R> Stream<A, R> {
             }
         };
         let started = Instant::now();
-        let result = catch_panic(|| here(self.settings.seed, input)).map_err(|message| {
+        let result = catch_panic(|| here(self.seed_of(id), input)).map_err(|message| {
             let (location, backtrace) = ("unknown".to_owned(), String::new());
             let kind = TaskErrorKind::Panicked { message, location, backtrace };
             let label = self.settings.task.label.clone();

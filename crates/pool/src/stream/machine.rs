@@ -112,6 +112,11 @@ impl<T> Machine<T> {
         self.share = share;
     }
 
+    /// Returns the id of the next input.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
     /// Adds an input and returns its id, or returns it with the reason why it is refused.
     pub(super) fn put(&mut self, task: T, now: Instant) -> Result<u64, (PutErrorKind, T)> {
         if let Err(kind) = self.accepts() {

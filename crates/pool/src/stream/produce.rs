@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use brigade_wire::{Attempt, codec};
+use brigade_wire::{Attempt, codec, seed_of_input};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -59,7 +59,10 @@ where
         if let Err(kind) = self.wait_for_room(when_full) {
             return Err(Full::new(kind, input));
         }
-        let (input, task) = self.encode(input, queued);
+        if self.settings.seed.is_some() {
+            return self.put_seeded(input, queued, when_full);
+        }
+        let (input, task) = self.encode(input, None, queued);
         let mut task = Task::Pool(task);
         let id = loop {
             match self.with_state(|state| state.machine.put(task, Instant::now())) {
@@ -75,11 +78,44 @@ where
         Ok(id)
     }
 
+    /// Adds an input whose seed is made of its id, which is known only once it is added.
+    fn put_seeded(
+        &self,
+        mut input: A,
+        queued: Instant,
+        when_full: WhenFull,
+    ) -> Result<u64, Full<A>> {
+        loop {
+            let id = self.with_state(|state| state.machine.next_id());
+            let (returned, task) = self.encode(input, self.seed_of(id), queued);
+            input = returned;
+            let put = self.with_state(|state| {
+                let task = Task::Pool(task);
+                if state.machine.next_id() == id {
+                    state.machine.put(task, Instant::now()).map_err(|(_, task)| task)
+                } else {
+                    Err(task)
+                }
+            });
+            match put {
+                Ok(id) => {
+                    self.advance();
+                    return Ok(id);
+                }
+                // Another producer came first. Not dropped under the lock.
+                Err(refused) => drop(refused),
+            }
+            if let Err(kind) = self.wait_for_room(when_full) {
+                return Err(Full::new(kind, input));
+            }
+        }
+    }
+
     /// Makes a task of an input, and returns the input.
-    fn encode(&self, input: A, queued: Instant) -> (A, PoolTask) {
+    fn encode(&self, input: A, seed: Option<u64>, queued: Instant) -> (A, PoolTask) {
         let limit = self.shared.config.supervisor.message_limit;
         let arena = self.shared.arguments();
-        let (input, encoded) = match self.settings.seed {
+        let (input, encoded) = match seed {
             None => {
                 let encoded = Argument::encode(&input, limit, arena);
                 (input, encoded)
@@ -113,6 +149,11 @@ where
 }
 
 impl<A, R> Stream<A, R> {
+    /// Returns the seed of an input, if the stream has one.
+    pub(super) fn seed_of(&self, id: u64) -> Option<u64> {
+        self.settings.seed.map(|seed| seed_of_input(seed, id))
+    }
+
     /// Blocks until an input is accepted, or returns the reason why none is.
     pub(super) fn wait_for_room(&self, when_full: WhenFull) -> Result<(), PutErrorKind> {
         let mut state = self.state.lock();

@@ -682,10 +682,8 @@ impl World {
             }
         }
         assert!(interrupted.len() <= 1 || fake.garbled, "a worker runs two tasks");
-        self.event(Event::Died {
-            worker: fake.id,
-            death: Box::new(WorkerDeath { interrupted, end: "SIGSEGV".into() }),
-        });
+        let died = Box::new(WorkerDeath { interrupted, end: "SIGSEGV".into() });
+        self.event(Event::Died { worker: fake.id, death: died });
         for (id, required_end) in required_ends {
             assert_eq!(
                 self.outcome(id),

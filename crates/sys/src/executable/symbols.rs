@@ -1,7 +1,7 @@
 //! Names of functions of the main program, for a process that can open no files.
 //!
 //! The standard library opens and maps the executable at the first backtrace that it prints, which
-//! takes a tenth of a second and fails in a sandbox. [`Symbols`] holds a descriptor from before, and
+//! takes a tenth of a second and fails in a sandbox. [`Symbols`] holds a descriptor from before and
 //! reads the symbol table when it is needed. It knows neither lines nor inlined functions.
 
 use std::fmt::Write as _;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use brigade_scheduler::Constraints;
 use brigade_wire::Attempt;
+use brigade_wire::shared::SharedBuf;
 
 use super::Chunks;
 use crate::cell::TaskCell;
@@ -25,6 +26,33 @@ impl<I> Chunks<'_, I> {
         self.submitted += u64::from(count);
         let first = self.pool.shared().next_task_ids(count.into());
         Items { position, count, first, attempt: Attempt::first() }
+    }
+
+    /// Submits the inputs before the last one, which begins at the offset `before`, if they do not
+    /// fit into a frame with it, or have no lists of buffers while it has one. Keeps its buffers.
+    #[cold]
+    pub(super) fn separate(&mut self, before: usize, limit: usize, lent: Option<Vec<SharedBuf>>) {
+        let is_first_with_buffers = lent.is_some() && !self.has_buffers;
+        if (self.filling.len() > limit || is_first_with_buffers) && self.filled > 0 {
+            let behind = self.filling.split_off(before);
+            self.submit_filled();
+            self.filling = behind;
+        }
+        if let Some(lent) = lent {
+            self.has_buffers = true;
+            self.buffers.extend(lent.into_iter().map(|buffer| (self.filled, buffer)));
+        }
+    }
+
+    /// Submits the inputs that were taken.
+    pub(super) fn submit_filled(&mut self) {
+        let count = std::mem::take(&mut self.filled);
+        if count > 0 {
+            let capacity = self.filling.len();
+            let encoded = std::mem::replace(&mut self.filling, Vec::with_capacity(capacity));
+            let items = self.next_items(count);
+            self.submit(items, encoded);
+        }
     }
 
     pub(super) fn submit(&mut self, items: Items, encoded: Vec<u8>) {

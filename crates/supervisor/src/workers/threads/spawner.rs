@@ -72,7 +72,7 @@ fn or_refuse<T>(
         Ok(Ok(None)) => refuse(owner, worker, false, "it is no longer needed"),
         Ok(Err((operation, error))) => {
             // Otherwise the system may have more descriptors or memory in a moment.
-            let is_permanent = error.get_ref().is_some_and(|cause| cause.is::<Unusable>());
+            let is_permanent = matches!(error.get_ref(), Some(cause) if cause.is::<Unusable>());
             refuse(owner, worker, is_permanent, &format!("failed to {operation}: {error}"));
         }
         // The panic hook has reported it. The thread has to live on: the kernel would kill all
