@@ -15,6 +15,9 @@ use brigade_time::Monotonic;
 /// before.
 const FAILED_STARTS: u32 = 5;
 
+/// A window that no program outlives.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 /// Pause after the second failed start in a row; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -90,14 +93,32 @@ impl RestartBudget {
         }
         self.charged.push_back(now);
         if self.charged.len() > self.limit as usize {
+            // `Duration::MAX` stands for the life of the pool.
+            let is_bounded = self.window < FOREVER;
+            let window =
+                if is_bounded { format!(" within {:?}", self.window) } else { String::new() };
             Err(format!(
-                "{} workers died within {:?} without finishing a task (the restart budget is {})",
+                "{} workers died{window} without finishing a task (the restart budget is {})",
                 self.charged.len(),
-                self.window,
                 self.limit
             ))
         } else {
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_without_an_end_is_not_printed() {
+        let reason = |window| {
+            let mut budget = RestartBudget::new(0, window);
+            budget.charge(Monotonic::from_nanos(1)).unwrap_err()
+        };
+        assert!(reason(Duration::from_secs(10)).starts_with("1 workers died within 10s without"));
+        assert!(reason(Duration::MAX).starts_with("1 workers died without"));
     }
 }
