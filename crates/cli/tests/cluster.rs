@@ -274,8 +274,8 @@ fn a_login_of_the_environment_counts_beside_an_address() {
     });
     let wrong = status(&url, &["--nats-token", "wrong"]).unwrap_err();
     assert!(wrong.contains("check `token`") && !wrong.contains("secret"), "{wrong}");
-    let none = status(&url, &[]).unwrap_err();
-    assert!(none.contains("NATS_TOKEN"), "{none}");
+    let missing = status(&url, &[]).unwrap_err();
+    assert!(missing.contains("NATS_TOKEN"), "{missing}");
     let half = status(&url, &["--nats-cert", "c.pem"]).unwrap_err();
     assert!(half.contains("--nats-key"), "{half}");
     let mut run = brigade();

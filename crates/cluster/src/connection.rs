@@ -93,7 +93,8 @@ impl Connection {
         &mut self,
         requests: impl Future<Output = Result<T, ClusterError>>,
     ) -> Result<T, ClusterError> {
-        let mut requests = std::pin::pin!(requests);
+        // Large, as it has all requests of a start.
+        let mut requests = Box::pin(requests);
         loop {
             tokio::select! {
                 result = &mut requests => return result,

@@ -227,7 +227,7 @@ async fn ensure_stream(jetstream: &Context, wanted: Config) -> Result<(), Cluste
             return Ok(found);
         }
         let error = match jetstream.create_stream(wanted.clone()).await {
-            Ok(_) => return Err(Retry::Now),
+            Ok(created) => return Ok(created),
             Err(error) => error,
         };
         Err(match error.kind() {
@@ -340,8 +340,6 @@ pub(crate) async fn last_message(
 
 /// Reason why a request to the server failed, and whether it may be sent again.
 enum Retry {
-    /// Something has succeeded, and the next attempt finds it.
-    Now,
     Later(String),
     Never(String),
 }
@@ -356,7 +354,6 @@ async fn retry<T>(
     loop {
         match attempt().await {
             Ok(value) => return Ok(value),
-            Err(Retry::Now) => {}
             Err(Retry::Never(reason)) => return Err(ClusterError::server(operation, reason)),
             Err(Retry::Later(reason)) if begun.elapsed() >= PATIENCE => {
                 return Err(ClusterError::server(operation, reason));

@@ -64,7 +64,7 @@ fn a_user_and_a_password_are_in_the_url() {
         let wrong = at(server, "nats", "ann:secret2@");
         let error = refusal(Endpoint::at(&wrong), "the password in the URL");
         assert!(matches!(error, ClusterError::Login { .. }), "{error:?}");
-        refusal(Endpoint::at(&server.url()), "`credentials_file`");
+        refusal(Endpoint::at(server.url()), "`credentials_file`");
         let error = Node::builder().url(&wrong).register(&DOUBLE).workers(1).start().unwrap_err();
         assert!(matches!(error, ClusterError::Login { .. }), "{error:?}");
     });
@@ -96,7 +96,7 @@ fn certificates_are_checked_on_both_sides() {
         let is_tls =
             |error: ClusterError| assert!(matches!(error, ClusterError::Tls { .. }), "{error:?}");
         // The server's certificate is of nobody that is trusted.
-        is_tls(refusal(Endpoint::at(&at(server, "tls", "")), "`root_certificates`"));
+        is_tls(refusal(Endpoint::at(at(server, "tls", "")), "`root_certificates`"));
         let wrong = Endpoint::at(&url).root_certificates(&other).client_certificate(&own, &key);
         is_tls(refusal(wrong, "`root_certificates`"));
         // This client has no certificate.
@@ -109,7 +109,7 @@ fn certificates_are_checked_on_both_sides() {
     // A server without TLS is refused.
     with_server("", |server| {
         let error = Cluster::builder()
-            .endpoint(Endpoint::at(&server.url()).require_tls())
+            .endpoint(Endpoint::at(server.url()).require_tls())
             .connect()
             .unwrap_err();
         assert!(matches!(error, ClusterError::Tls { .. }), "{error:?}");

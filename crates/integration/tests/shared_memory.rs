@@ -190,7 +190,6 @@ fn a_worker_reads_the_buffers_of_all_others() {
 
 #[test]
 fn a_worker_may_keep_its_argument_and_its_value() {
-    let _turn = beside_others();
     static KEPT: Mutex<Vec<SharedBuf>> = Mutex::new(Vec::new());
     fn keeps((buffer, own): (SharedBuf, u8)) -> (bool, SharedBuf) {
         let own = make(own);
@@ -202,6 +201,7 @@ fn a_worker_may_keep_its_argument_and_its_value() {
         }
         (is_intact, own)
     }
+    let _turn = beside_others();
     let pool = ring(1).buffer_budget(32 << 20).build().expect("a pool");
     for round in 0..100 {
         let argument = filled(&pool, round);
@@ -258,9 +258,9 @@ fn make_many((byte, count): (u8, usize)) -> Vec<SharedBuf> {
 
 #[test]
 fn a_long_stream_uses_the_same_buffers_again() {
-    let _turn = beside_others();
     const WORKERS: usize = 2;
     const OUTPUT: usize = 3;
+    let _turn = beside_others();
     let pool = pool(WORKERS);
     // A worker may have all tasks of the stream, and the consumer reads one more buffer.
     let most = WORKERS + OUTPUT + 1;
@@ -302,12 +302,12 @@ fn buffers_outlive_their_worker_their_handle_and_their_pool() {
 
 #[test]
 fn a_worker_killed_at_any_moment_of_a_batch_leaves_nothing() {
-    let _turn = alone();
     fn batch((buffer, byte): (SharedBuf, u8)) -> Vec<SharedBuf> {
         let mut made: Vec<_> = (0..3).map(|index| make(byte + index)).collect();
         made.push(buffer.slice(100..));
         made
     }
+    let _turn = alone();
     let kills: u32 = std::env::var("BRIGADE_TEST_KILLS")
         .map_or(100, |text| text.parse().expect("BRIGADE_TEST_KILLS is a number"));
     let pool = ring(2).restart_budget(1_000_000, Duration::from_secs(1)).build().expect("a pool");

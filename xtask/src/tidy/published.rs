@@ -4,6 +4,8 @@
 //! `cargo xtask tidy --bless` writes the READMEs, so that their examples are those that run as
 //! tests.
 
+use std::fmt::Write as _;
+
 use super::Finding;
 use super::manifest::Manifest;
 use crate::checkout::{self, Checkout, File};
@@ -120,7 +122,8 @@ fn without_links(line: &str) -> String {
     while let Some((before, after)) = rest.split_once("[`") {
         let Some((item, behind)) = after.split_once("`]") else { break };
         text.push_str(before);
-        text.push_str(&format!("`{item}`"));
+        // Writing to a string cannot fail.
+        let _ = write!(text, "`{item}`");
         rest = behind;
         let target = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
         if let Some((_, behind)) = target {
@@ -141,7 +144,9 @@ fn without_paths(line: &str) -> String {
                 text.push_str(start);
                 text.push_str(name);
             }
-            _ => text.push_str(&format!("{before}]({target})")),
+            _ => {
+                let _ = write!(text, "{before}]({target})");
+            }
         }
         rest = behind;
     }

@@ -11,47 +11,47 @@ use miette::{Report, miette};
 #[command(next_help_heading = "Connection")]
 pub(crate) struct LoginOptions {
     /// File with credentials [default: `$NATS_CREDS`]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    nats_creds: Option<PathBuf>,
+    #[arg(long = "nats-creds", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    creds: Option<PathBuf>,
 
     /// Token. Other users of this machine can see it; use the variable instead
     /// [default: `$NATS_TOKEN`]
-    #[arg(long, value_name = "TOKEN")]
-    nats_token: Option<String>,
+    #[arg(long = "nats-token", value_name = "TOKEN")]
+    token: Option<String>,
 
     /// Name of the user [default: `$NATS_USER`]
-    #[arg(long, value_name = "NAME")]
-    nats_user: Option<String>,
+    #[arg(long = "nats-user", value_name = "NAME")]
+    user: Option<String>,
 
     /// Password of the user. Other users of this machine can see it; use the variable instead
     /// [default: `$NATS_PASSWORD`]
-    #[arg(long, value_name = "PASSWORD")]
-    nats_password: Option<String>,
+    #[arg(long = "nats-password", value_name = "PASSWORD")]
+    password: Option<String>,
 
     /// File with the certificates of authorities to trust; requires TLS [default: `$NATS_CA`]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    nats_ca: Option<PathBuf>,
+    #[arg(long = "nats-ca", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    ca: Option<PathBuf>,
 
     /// File with the certificate of this program; requires TLS [default: `$NATS_CERT`]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    nats_cert: Option<PathBuf>,
+    #[arg(long = "nats-cert", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    cert: Option<PathBuf>,
 
     /// File with the key of that certificate [default: `$NATS_KEY`]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    nats_key: Option<PathBuf>,
+    #[arg(long = "nats-key", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    key: Option<PathBuf>,
 }
 
 impl LoginOptions {
     /// Returns the first option that is given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let options = [
-            ("--nats-creds", self.nats_creds.is_some()),
-            ("--nats-token", self.nats_token.is_some()),
-            ("--nats-user", self.nats_user.is_some()),
-            ("--nats-password", self.nats_password.is_some()),
-            ("--nats-ca", self.nats_ca.is_some()),
-            ("--nats-cert", self.nats_cert.is_some()),
-            ("--nats-key", self.nats_key.is_some()),
+            ("--nats-creds", self.creds.is_some()),
+            ("--nats-token", self.token.is_some()),
+            ("--nats-user", self.user.is_some()),
+            ("--nats-password", self.password.is_some()),
+            ("--nats-ca", self.ca.is_some()),
+            ("--nats-cert", self.cert.is_some()),
+            ("--nats-key", self.key.is_some()),
         ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
@@ -63,15 +63,15 @@ impl LoginOptions {
         if let Some(url) = url {
             endpoint = endpoint.url(url);
         }
-        if let Some(path) = &self.nats_creds {
+        if let Some(path) = &self.creds {
             endpoint = endpoint.credentials_file(path);
         }
-        if let Some(token) = &self.nats_token {
+        if let Some(token) = &self.token {
             endpoint = endpoint.token(token);
         }
-        if self.nats_user.is_some() || self.nats_password.is_some() {
-            let user = self.nats_user.clone().or_else(|| variable("NATS_USER"));
-            let password = self.nats_password.clone().or_else(|| variable("NATS_PASSWORD"));
+        if self.user.is_some() || self.password.is_some() {
+            let user = self.user.clone().or_else(|| variable("NATS_USER"));
+            let password = self.password.clone().or_else(|| variable("NATS_PASSWORD"));
             let (Some(user), Some(password)) = (user, password) else {
                 return Err(miette!(
                     "a user needs a name and a password: give --nats-user or set NATS_USER, and \
@@ -80,15 +80,15 @@ impl LoginOptions {
             };
             endpoint = endpoint.user(user, password);
         }
-        if let Some(path) = &self.nats_ca {
+        if let Some(path) = &self.ca {
             endpoint = endpoint.root_certificates(path);
         }
-        if self.nats_cert.is_some() || self.nats_key.is_some() {
+        if self.cert.is_some() || self.key.is_some() {
             let path = |path: &Option<PathBuf>, name| {
                 path.clone().or_else(|| std::env::var_os(name).map(PathBuf::from))
             };
-            let certificate = path(&self.nats_cert, "NATS_CERT");
-            let key = path(&self.nats_key, "NATS_KEY");
+            let certificate = path(&self.cert, "NATS_CERT");
+            let key = path(&self.key, "NATS_KEY");
             let (Some(certificate), Some(key)) = (certificate, key) else {
                 return Err(miette!(
                     "a certificate needs its key: give both --nats-cert and --nats-key, or set \

@@ -74,7 +74,7 @@ impl FunctionOffset {
     }
 }
 
-/// Returns the tag of an offset, in the bits above it: the finalizer of SplitMix64.
+/// Returns the tag of an offset, in the bits above it: the finalizer of `SplitMix64`.
 const fn tag(offset: u64) -> u64 {
     let mut mixed = offset ^ 0x6272_6967_6164_6521;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
