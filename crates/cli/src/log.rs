@@ -37,7 +37,7 @@ pub(crate) fn install(command: &Command) -> Result<(), Report> {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Lines)
-        .with_ansi(console::colors_enabled_stderr())
+        .with_ansi(false)
         .without_time()
         .finish();
     // Fails only if there is one already.

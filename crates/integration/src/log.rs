@@ -18,7 +18,8 @@ impl Log {
         static LOG: OnceLock<Log> = OnceLock::new();
         LOG.get_or_init(|| {
             let log = Self::default();
-            tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false).init();
+            let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG);
+            subscriber.with_writer(log.clone()).with_ansi(false).init();
             log
         })
     }

@@ -73,7 +73,12 @@ fn endless((path, first): Input, emit: &mut Emit<'_, u64>) {
     for number in first.. {
         note(&path, "begins");
         if let Err(error) = emit.emit(number) {
-            return note(&path, &format!("{error:?}"));
+            let end = match error {
+                EmitError::Closed => "closed",
+                EmitError::Expired => "expired",
+                _ => "another error",
+            };
+            return note(&path, end);
         }
     }
 }
@@ -234,7 +239,7 @@ fn a_reset_releases_producers_and_delivers_nothing_stale() {
         assert!(stream.is_idle());
     }
     drop(stream);
-    let ended = || notes.lines().iter().filter(|line| *line == "Closed").count();
+    let ended = || notes.lines().iter().filter(|line| *line == "closed").count();
     // An input that had not started is not run.
     wait_until("the producers' ends", BOUND, || ended() >= 12);
     assert_eq!(outcome(pool.submit(|()| 7, ()).unwrap()).unwrap(), 7);
@@ -335,7 +340,7 @@ fn the_soft_deadline_ends_the_wait_and_the_input() {
     stream.put(notes.input(0)).unwrap();
     stream.finish();
     notes.wait_for(4);
-    assert_eq!(notes.lines().last().map(String::as_str), Some("Expired"));
+    assert_eq!(notes.lines().last().map(String::as_str), Some("expired"));
     let items: Vec<_> = stream.iter().collect();
     assert_eq!(items.len(), 3);
     let error = items[2].result.as_ref().unwrap_err();

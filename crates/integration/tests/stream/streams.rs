@@ -112,7 +112,8 @@ fn a_stream_is_full_only_when_every_place_is_taken() {
         assert!(stream.is_full());
         let full = stream.try_put(gate.pass(places)).unwrap_err();
         assert_eq!((full.kind(), full.is_full()), (PutErrorKind::Full, true));
-        assert!(format!("{full}: {full:?}").contains("Full"));
+        assert_eq!(format!("{full:?}"), full.to_string());
+        assert!(full.to_string().contains("is full"), "{full}");
         let timeout = Duration::from_millis(20);
         let (input, begin) = (full.into_inner(), Instant::now());
         let late = stream.put_timeout(input, timeout).unwrap_err();
