@@ -9,6 +9,15 @@ use crate::names::{ItemId, Origin, TaskKey};
 /// another message id.
 pub(crate) const KEY_HEADER: &str = "Brigade-Task";
 
+/// The header with the hash of the types that the client gives the function, in hexadecimal digits.
+pub(crate) const TYPES_HEADER: &str = "Brigade-Types";
+
+/// Returns that hash; 0 if the message does not have it.
+pub(crate) fn types_in(headers: Option<&HeaderMap>) -> u64 {
+    let header = headers.and_then(|headers| headers.get(TYPES_HEADER));
+    header.and_then(|text| u64::from_str_radix(text.as_str(), 16).ok()).unwrap_or(0)
+}
+
 /// Returns the key of a task from the headers and the subject of its message.
 pub(crate) fn key_of(headers: Option<&HeaderMap>, subject: &str) -> Option<TaskKey> {
     // `brigade.QUEUE.task.CLASS.PRIORITY.BATCH.ITEM`; see `Names::task`.

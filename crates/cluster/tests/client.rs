@@ -360,3 +360,21 @@ fn the_same_code_runs_on_a_cluster_and_on_a_pool() {
         end(node);
     });
 }
+
+/// The node has a function of this name for numbers.
+static DOUBLE_OF_TEXT: Task<String, String> = Task::named("double/1");
+
+#[test]
+fn a_key_with_other_types_than_the_node_is_refused() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let node = node(server, 1);
+        let error = cluster.submit(&DOUBLE_OF_TEXT, "a".to_owned()).unwrap().wait().unwrap_err();
+        assert!(matches!(error.kind(), TaskErrorKind::Function { .. }), "{error}");
+        assert!(error.to_string().contains("u64 -> u64"), "{error}");
+        let mut results = cluster.map(&DOUBLE_OF_TEXT, vec!["a".to_owned(); 3]);
+        assert!(results.all(|result| result.is_err()));
+        assert_eq!(cluster.submit(&DOUBLE, 4).unwrap().wait().unwrap(), 8);
+        end(node);
+    });
+}

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use brigade::worker::Server;
-use brigade::{Pool, PoolBuilder, SubmitErrorKind, TaskErrorKind};
+use brigade::{Pool, PoolBuilder, SubmitErrorKind, Task, TaskErrorKind};
 use brigade_integration::{Helper, builder, worker_died};
 use brigade_sys::before_main;
 use brigade_testkit::faults::{SpoilsEncoding, echoes, sleeps};
@@ -174,4 +174,21 @@ fn a_host_that_only_uses_servers_needs_no_init() {
 fn a_server_not_started_as_a_worker_returns_to_main() {
     let output = Helper::new(env!("CARGO_BIN_EXE_server")).output();
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// The program has a function of this name for numbers.
+static DOUBLE_OF_TEXT: Task<String, String> = Task::named("double");
+static DOUBLE: Task<u64, u64> = Task::named("double");
+
+#[test]
+fn a_key_with_other_types_than_the_program_is_refused() {
+    let pool = pool();
+    assert_eq!(outcome(pool.submit_key(&DOUBLE, 21).unwrap()).unwrap(), 42);
+    // A length of two, and then "al": before, a number was made of it.
+    let handle = pool.submit_key(&DOUBLE_OF_TEXT, "al".to_owned()).unwrap();
+    let error = outcome(handle).unwrap_err();
+    assert!(matches!(error.kind(), TaskErrorKind::Function { .. }), "{error}");
+    assert_contains(&error.to_string(), &["\"double\" has other types", "u64 -> u64"]);
+    let results: Vec<_> = pool.map_key(&DOUBLE_OF_TEXT, ["a".to_owned()]).collect();
+    assert!(results[0].is_err());
 }

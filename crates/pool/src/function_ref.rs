@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brigade_sys::executable::{EntryPoint, FunctionOffset};
 use brigade_wire::{Function, codec};
-use brigade_worker::Task;
+use brigade_worker::{Task, types_of};
 
 /// A reference to a function that a worker can resolve. Every task holds one, so it is small.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub(crate) enum FunctionRef {
 #[derive(Debug)]
 pub(crate) struct NamedFunction {
     name: Cow<'static, str>,
+    /// A hash of its types; 0 if only the name was given.
+    types: u64,
     /// The same function in this program, for workers of the same build.
     offset: Option<FunctionOffset>,
 }
@@ -38,7 +40,7 @@ impl FunctionRef {
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         match name.len() {
             0 => Err("its name is empty".to_owned()),
-            1..=NAME_LIMIT => Ok(Self::with_name(name.to_owned().into(), None)),
+            1..=NAME_LIMIT => Ok(Self::with_name(name.to_owned().into(), 0, None)),
             length => Err(format!("its name has {length} bytes, and the limit is {NAME_LIMIT}")),
         }
     }
@@ -50,7 +52,7 @@ impl FunctionRef {
         match task.entry() {
             entry if other_command => {
                 let offset = entry.and_then(|entry| FunctionOffset::of(entry).ok());
-                Ok(Self::with_name(name.into(), offset))
+                Ok(Self::with_name(name.into(), types_of::<A, R>(), offset))
             }
             Some(entry) => Self::of(entry),
             None => Err(format!(
@@ -60,8 +62,8 @@ impl FunctionRef {
         }
     }
 
-    fn with_name(name: Cow<'static, str>, offset: Option<FunctionOffset>) -> Self {
-        Self::Named(Arc::new(NamedFunction { name, offset }))
+    fn with_name(name: Cow<'static, str>, types: u64, offset: Option<FunctionOffset>) -> Self {
+        Self::Named(Arc::new(NamedFunction { name, types, offset }))
     }
 
     /// Returns the offset, or 0 and the function with a name.
@@ -79,7 +81,7 @@ impl NamedFunction {
     pub(crate) fn for_the_wire(&self, same_build: bool) -> Function<'_> {
         match self.offset {
             Some(offset) if same_build => Function::Offset(offset.raw()),
-            _ => Function::Name(&self.name),
+            _ => Function::Name { name: &self.name, types: self.types },
         }
     }
 }

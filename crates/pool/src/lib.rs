@@ -85,6 +85,8 @@ pub use brigade_sys::process::Exit;
 pub use brigade_wire::codec::Encoded;
 pub use brigade_wire::{Attempt, TaskId, WorkerId};
 pub use brigade_worker::Task;
+#[doc(hidden)]
+pub use brigade_worker::{signature, types_of};
 pub use builder::PoolBuilder;
 pub use completed::{AsCompleted, as_completed};
 pub use config::{CONNECTORS, Link};

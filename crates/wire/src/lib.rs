@@ -53,7 +53,7 @@ use brigade_ids as ids;
 pub use brigade_codec as codec;
 pub use brigade_codec::CodecError;
 pub use error::MessageError;
-pub use ids::{Attempt, TaskId, WorkerId, seed_of_input};
+pub use ids::{Attempt, TaskId, WorkerId, seed_of_input, stable_hash};
 pub use location::Location;
 pub use message::{
     Chunk, Finished, FinishedInline, FromWorker, Function, Item, Run, RunInline, RunLimits,

@@ -5,6 +5,7 @@
 //! word 1   task                                            (all but Stop and Item)
 //! word 2   function offset, length of a name, or run time in nanoseconds  (Run and Finished)
 //! word 3   start of the run, in nanoseconds of the monotonic clock     (Finished)
+//! then     hash of the types, 0 if they are unknown      (Run of a function by its name)
 //! then     bits 0..32 items, 32..64 budget in microseconds                (Run of a chunk)
 //! then     soft and hard limit in nanoseconds, all ones for none          (Run with limits)
 //! then     offset in an arena, and length there        (Run with its argument in the arena)
@@ -96,7 +97,12 @@ pub enum Function<'a> {
     /// Its offset in the executable that both sides run.
     Offset(u64),
     /// A name that the worker's program has registered.
-    Name(&'a str),
+    Name {
+        /// The name.
+        name: &'a str,
+        /// A hash of the types that the host gives the function; 0 if it does not know them.
+        types: u64,
+    },
 }
 
 /// A message from a worker to its host.
@@ -188,7 +194,7 @@ impl<'a> ToWorker<'a> {
         };
         let (kind, function) = match run.function {
             Function::Offset(offset) => (RUN_OFFSET, offset),
-            Function::Name(name) => (RUN_NAME, name.len() as u64),
+            Function::Name { name, .. } => (RUN_NAME, name.len() as u64),
         };
         let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 }
             | if run.location.is_some() { IN_ARENA } else { 0 }
@@ -198,6 +204,9 @@ impl<'a> ToWorker<'a> {
         push(head, first_word(kind, flags, run.ring_index, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
+        if let Function::Name { types, .. } = run.function {
+            push(head, types);
+        }
         if let Some(chunk) = &run.chunk {
             push(head, chunk_word(chunk));
         }
@@ -212,7 +221,7 @@ impl<'a> ToWorker<'a> {
             assert!(context.len() <= TRACE_CONTEXT_LIMIT, "a trace context is at most 1 KiB long");
             push(head, context.len() as u64);
         }
-        if let Function::Name(name) = run.function {
+        if let Function::Name { name, .. } = run.function {
             assert!(name.len() < NAME_LIMIT, "a function's name is shorter than 64 KiB");
             head.extend_from_slice(name.as_bytes());
         }
@@ -261,6 +270,7 @@ impl<'a> ToWorker<'a> {
                 argument: reader.0,
             }));
         }
+        let types = if kind == RUN_NAME { reader.word()? } else { 0 };
         if flags & !(IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS | HAS_CONTEXT) != 0 {
             return Err(MessageError::Decode("unknown flags"));
         }
@@ -275,7 +285,7 @@ impl<'a> ToWorker<'a> {
         let context = if flags & HAS_CONTEXT != 0 { Some(reader.word()?) } else { None };
         let function = match kind {
             RUN_OFFSET => Function::Offset(function),
-            RUN_NAME => Function::Name(reader.name(function)?),
+            RUN_NAME => Function::Name { name: reader.name(function)?, types },
             _ => return Err(MessageError::Decode("unknown message kind")),
         };
         let trace_context = match context {

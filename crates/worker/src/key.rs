@@ -12,8 +12,10 @@ use crate::function_of;
 
 /// The key of a task: the name, the types and the function of what is run.
 ///
-/// A key is a static that the programs of both sides share, so they agree on the types. Only its
-/// name travels. Change the name with the types: by convention it ends with a version.
+/// A key is a static that the programs of both sides share, so they agree on the types. Its name
+/// travels, and a hash of the names of its types: if they differ, the task fails with both. The
+/// fields of a type are not compared. Change the name with them: by convention it ends with a
+/// version.
 ///
 /// ```
 /// use brigade_worker::Task;

@@ -55,6 +55,7 @@ mod start;
 mod state;
 mod stderr;
 mod task_span;
+mod type_names;
 mod typed;
 
 pub use brigade_wire::exit_code;
@@ -68,4 +69,6 @@ pub use server::{FUNCTIONS, Server};
 pub use setup::{finalizer_of, initializer_of, try_initializer_of};
 pub use start::{init, init_with, is_initialized, started_as_worker_without_init};
 pub use state::state;
+#[doc(hidden)]
+pub use type_names::{signature, types_of};
 pub use typed::{Typed, function_of};

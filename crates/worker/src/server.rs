@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use brigade_sys::executable::EntryPoint;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::functions::Named;
+use crate::functions::{Named, Registered};
 use crate::program::{Connectors, Program};
 use crate::start;
 use crate::{Task, function_of};
@@ -64,7 +63,7 @@ impl Server {
         A: DeserializeOwned + 'static,
         R: Serialize + 'static,
     {
-        self.insert(name.into(), function_of::<F, A, R>(function))
+        self.insert(name.into(), Registered::new::<A, R>(function_of::<F, A, R>(function)))
     }
 
     /// Registers the function of a key under its name.
@@ -76,12 +75,12 @@ impl Server {
         let Some(entry) = task.entry() else {
             panic!("{task:?} has no function in this program: create it by `Task::new`");
         };
-        self.insert(task.name().to_owned(), entry)
+        self.insert(task.name().to_owned(), Registered::new::<A, R>(entry))
     }
 
-    fn insert(mut self, name: String, entry: EntryPoint) -> Self {
+    fn insert(mut self, name: String, function: Registered) -> Self {
         assert!(!self.named.contains_key(&name), "two functions have the name {name:?}");
-        self.named.insert(name, entry);
+        self.named.insert(name, function);
         self
     }
 
@@ -106,7 +105,8 @@ impl Server {
         let Self { mut named, version } = self;
         // Nothing but this sets it, and a worker never returns from here.
         let _ = NAMES.set(named.keys().cloned().collect());
-        named.extend(FUNCTIONS.entry().map(|entry| (FUNCTIONS.name().to_owned(), entry)));
+        let list = FUNCTIONS.entry().map(Registered::new::<(), Vec<String>>);
+        named.extend(list.map(|list| (FUNCTIONS.name().to_owned(), list)));
         start::run(Program { named, server: true, version, connectors });
     }
 }

@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_pool::TaskError;
+use brigade_pool::{TaskError, types_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -62,7 +62,8 @@ impl<'cluster, I: Iterator, R> ClusterMap<'cluster, I, R> {
         name: &'static str,
         inputs: I,
     ) -> Self {
-        let chunks = Chunks::new(shared, batch, name, inputs);
+        let mut chunks = Chunks::new(shared, batch, name, inputs);
+        chunks.settings.types = types_of::<I::Item, R>();
         Self { chunks, current: None, next: 0, early: BTreeMap::new(), types: PhantomData }
     }
 }
@@ -74,7 +75,8 @@ impl<'cluster, I: Iterator, R> ClusterMapUnordered<'cluster, I, R> {
         name: &'static str,
         inputs: I,
     ) -> Self {
-        let chunks = Chunks::new(shared, batch, name, inputs);
+        let mut chunks = Chunks::new(shared, batch, name, inputs);
+        chunks.settings.types = types_of::<I::Item, R>();
         Self { chunks, current: None, types: PhantomData }
     }
 }

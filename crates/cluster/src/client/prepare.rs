@@ -62,7 +62,7 @@ impl Place {
         head.announces_start = settings.announces_start;
         head.submitted_at = now_millis();
         let is_large = items.as_bytes().len() > INLINE_LIMIT;
-        let content = Content::new(&shared.names, &lane, head, items, is_large)
+        let content = Content::new(&shared.names, &lane, (head, settings.types), items, is_large)
             .map_err(|error| refused(&error))?;
         Ok(Submission {
             ticket,

@@ -14,6 +14,7 @@ use super::machine::{Ticket, WhenFull};
 use crate::message::{Body, Items, MessageError, StoredBody, TaskHead, TaskMessage};
 use crate::names::{Lane, Names, TaskKey};
 use crate::publisher::Publication;
+use crate::task_name::TYPES_HEADER;
 
 /// A task that is to be submitted.
 #[derive(Debug)]
@@ -34,8 +35,8 @@ pub(super) struct Submission {
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     Ready(Publication),
-    /// The items go to the object store first.
-    Large(Box<TaskHead>, Items),
+    /// The items go to the object store first. The number is the hash of the types.
+    Large(Box<TaskHead>, u64, Items),
     /// The publisher has it.
     Sent,
 }
@@ -111,14 +112,14 @@ impl Content {
     pub(super) fn new(
         names: &Names,
         lane: &Lane,
-        head: TaskHead,
+        (head, types): (TaskHead, u64),
         items: Items,
         is_large: bool,
     ) -> Result<Self, MessageError> {
         if is_large {
-            return Ok(Self::Large(Box::new(head), items));
+            return Ok(Self::Large(Box::new(head), types, items));
         }
-        publication(names, lane, head, Body::Inline(items)).map(Self::Ready)
+        publication(names, lane, (head, types), Body::Inline(items)).map(Self::Ready)
     }
 }
 
@@ -129,10 +130,13 @@ impl Content {
 pub(super) fn publication(
     names: &Names,
     lane: &Lane,
-    head: TaskHead,
+    (head, types): (TaskHead, u64),
     body: Body,
 ) -> Result<Publication, MessageError> {
     let mut headers = HeaderMap::new();
+    if types != 0 {
+        headers.insert(TYPES_HEADER, format!("{types:x}"));
+    }
     if head.key.origin.is_batch() {
         headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
     } else {

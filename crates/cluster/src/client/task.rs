@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_pool::{SubmitError, SubmitErrorKind, Task};
+use brigade_pool::{SubmitError, SubmitErrorKind, Task, types_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -47,6 +47,8 @@ pub(super) struct Settings {
     pub(super) priority: Priority,
     pub(super) needs: Needs,
     pub(super) announces_start: bool,
+    /// A hash of the types of the function.
+    pub(super) types: u64,
 }
 
 impl Default for Settings {
@@ -60,6 +62,7 @@ impl Default for Settings {
             priority: Priority::default(),
             needs: Needs::default(),
             announces_start: false,
+            types: 0,
         }
     }
 }
@@ -70,7 +73,7 @@ where
     R: Serialize + DeserializeOwned + 'static,
 {
     pub(super) fn new(shared: &'cluster Arc<Shared>, place: Place, task: &Task<A, R>) -> Self {
-        let settings = Settings::default();
+        let settings = Settings { types: types_of::<A, R>(), ..Settings::default() };
         Self { shared, place, name: task.name(), settings, types: PhantomData }
     }
 

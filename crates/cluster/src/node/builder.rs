@@ -78,7 +78,7 @@ impl NodeBuilder {
 
     /// Lets the node run the tasks of a function.
     pub fn register<A, R>(mut self, task: &Task<A, R>) -> Self {
-        self.add(task.erase());
+        self.add(task);
         self
     }
 
@@ -90,11 +90,11 @@ impl NodeBuilder {
     pub fn register_name(mut self, name: impl Into<String>) -> Self {
         // Names are as few as functions, and live as long.
         let name: &'static str = Box::leak(name.into().into_boxed_str());
-        self.add(Task::<Encoded, Encoded>::named(name));
+        self.add(&Task::<Encoded, Encoded>::named(name));
         self
     }
 
-    fn add(&mut self, task: Task<Encoded, Encoded>) {
+    fn add<A, R>(&mut self, task: &Task<A, R>) {
         let name = task.name();
         if !self.functions.add(task) {
             self.duplicate = Some(name);

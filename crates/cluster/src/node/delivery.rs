@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::machine::{Facts, PullId};
 use crate::message::{DeliveryId, MessageError, TaskMessage};
 use crate::names::{Lane, TaskKey};
-use crate::task_name::{key_of, unreadable};
+use crate::task_name::{key_of, types_in, unreadable};
 
 /// A task that was delivered.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Delivered {
     pub(super) reply: Subject,
     pub(super) payload: Bytes,
     pub(super) task: Result<TaskMessage, MessageError>,
+    /// The hash of the types that the client gives the function.
+    pub(super) types: u64,
     /// The key of a task whose message cannot be read.
     pub(super) fallback: Option<TaskKey>,
 }
@@ -44,8 +46,9 @@ impl FromServer {
                     let key = key_of(message.headers.as_ref(), &message.subject);
                     key.unwrap_or_else(|| unreadable(id.message))
                 });
+                let types = types_in(message.headers.as_ref());
                 let payload = message.payload;
-                let delivered = Delivered { lane, id, reply, payload, task, fallback };
+                let delivered = Delivered { lane, id, reply, payload, task, types, fallback };
                 Self::Delivered(Box::new(delivered))
             }
             None => Self::Unknown,

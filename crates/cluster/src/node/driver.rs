@@ -336,7 +336,7 @@ impl Driver {
         let Some(key) = delivered.key() else { return };
         self.last_token += 1;
         let token = Token(self.last_token);
-        let Delivered { lane, id, reply, payload, task, .. } = delivered;
+        let Delivered { lane, id, reply, payload, task, types, .. } = delivered;
         if let Err(error) = &task {
             tracing::warn!(%error, "a task cannot be read");
         }
@@ -347,6 +347,7 @@ impl Driver {
             reply,
             payload,
             task: task.map_err(|error| error.to_string()),
+            types,
             inputs: None,
             outcome: None,
             history: History::default(),

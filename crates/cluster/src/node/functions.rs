@@ -2,21 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use brigade_pool::{Encoded, Task};
+use brigade_pool::{Encoded, Task, signature, types_of};
 
-/// The functions that a node runs. Their types are known to the worker only.
+/// The functions that a node runs. Their values are known to the worker only.
 #[derive(Debug, Default)]
-pub(super) struct Functions(BTreeMap<&'static str, Task<Encoded, Encoded>>);
+pub(super) struct Functions(BTreeMap<&'static str, Function>);
+
+#[derive(Debug)]
+struct Function {
+    task: Task<Encoded, Encoded>,
+    /// The hash of its types; 0 if only the worker program knows them.
+    types: u64,
+    signature: fn() -> String,
+}
 
 impl Functions {
     /// Adds a function. Returns `false` if the name is taken.
     #[must_use]
-    pub(super) fn add(&mut self, task: Task<Encoded, Encoded>) -> bool {
-        self.0.insert(task.name(), task).is_none()
+    pub(super) fn add<A, R>(&mut self, task: &Task<A, R>) -> bool {
+        let (types, signature) = (types_of::<A, R>(), signature::<A, R> as fn() -> String);
+        self.0.insert(task.name(), Function { task: task.erase(), types, signature }).is_none()
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Task<Encoded, Encoded>> {
-        self.0.get(name)
+        self.0.get(name).map(|function| &function.task)
+    }
+
+    /// Returns the reason why a call with these types would be misunderstood, if there is one.
+    pub(super) fn difference(&self, name: &str, types: u64) -> Option<String> {
+        let function = self.0.get(name)?;
+        let differs = types != 0 && function.types != 0 && types != function.types;
+        differs.then(|| {
+            format!(
+                "`{name}` has other types in the node's program, {}: use the same key in client \
+                 and node, or another name for other types",
+                (function.signature)()
+            )
+        })
     }
 
     pub(super) fn names(&self) -> Vec<String> {

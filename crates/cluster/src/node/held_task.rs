@@ -19,6 +19,8 @@ pub(super) struct HeldTask {
     pub(super) payload: Bytes,
     /// The task, or the reason why its message cannot be read.
     pub(super) task: Result<TaskMessage, String>,
+    /// The hash of the types that the client gives the function; 0 if it is unknown.
+    pub(super) types: u64,
     /// The items, once they are here.
     pub(super) inputs: Option<Items>,
     pub(super) outcome: Option<RunOutcome>,

@@ -22,7 +22,7 @@ use brigade_codec::chain;
 use super::context::QueueContext;
 use crate::message::TaskMessage;
 use crate::names::Lane;
-use crate::task_name::{KEY_HEADER, key_of};
+use crate::task_name::{KEY_HEADER, TYPES_HEADER, key_of};
 
 /// Every subject of the stream.
 const EVERYTHING: &str = ">";
@@ -186,6 +186,9 @@ impl QueueContext {
             headers.insert(NATS_MESSAGE_ID, id.as_str());
             if let Some(key) = key_of(Some(&message.headers), &message.subject) {
                 headers.insert(KEY_HEADER, key.to_string());
+            }
+            if let Some(types) = message.headers.get(TYPES_HEADER) {
+                headers.insert(TYPES_HEADER, types.clone());
             }
             let publish =
                 self.jetstream.publish_with_headers(message.subject, headers, message.payload);

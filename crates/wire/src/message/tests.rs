@@ -82,7 +82,7 @@ fn inline_of(bytes: &[u8]) -> Option<(FinishedInline, &[u8])> {
 }
 
 fn function(offset: u64, name: Option<&str>) -> Function<'_> {
-    name.map_or(Function::Offset(offset), Function::Name)
+    name.map_or(Function::Offset(offset), |name| Function::Name { name, types: offset })
 }
 
 proptest! {
@@ -224,7 +224,7 @@ fn a_head_is_words_in_little_endian() {
     let words =
         |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
     let mut run = Vec::new();
-    let function = Function::Name("ab");
+    let function = Function::Name { name: "ab", types: 7 };
     let chunk = Some(Chunk { items: 6, budget: Duration::from_micros(7) });
     ToWorker::Run(Run {
         task,
@@ -239,7 +239,7 @@ fn a_head_is_words_in_little_endian() {
         argument: &[9],
     })
     .encode_head(&mut run);
-    let mut expected = words(&[0x0000_0003_0405_1102, 0x0102, 2, 0x0000_0007_0000_0006, 2]);
+    let mut expected = words(&[0x0000_0003_0405_1102, 0x0102, 2, 7, 0x0000_0007_0000_0006, 2]);
     expected.extend(b"abcd");
     assert_eq!(run, expected);
 

@@ -446,7 +446,7 @@ fn an_unknown_function_fails_only_its_task() {
     let mut host = Host::start();
     host.send_raw(0, Function::Offset(u64::MAX), &[]);
     assert!(host.failure(&Failure::Function).contains("not the same program"));
-    host.send_raw(0, Function::Name("resize"), &[]);
+    host.send_raw(0, Function::Name { name: "resize", types: 0 }, &[]);
     let text = host.failure(&Failure::Function);
     assert!(text.contains("\"resize\"") && text.contains("no function by name"), "{text}");
     host.stop();

@@ -65,7 +65,7 @@ impl Driver {
             Content::Ready(publication) => {
                 self.publisher.publish(Tag::Task(ticket), publication).await;
             }
-            Content::Large(head, items) => {
+            Content::Large(head, types, items) => {
                 let (key, lane) = (record.key.clone(), record.lane.clone());
                 let server = self.server.clone();
                 self.jobs.push(Box::pin(async move {
@@ -73,7 +73,7 @@ impl Driver {
                         let body = server.payloads.put(&key, items).await;
                         let body = body.map_err(|error| chain(&error))?;
                         let stored = stored(&body);
-                        let publication = publication(server.names(), &lane, *head, body);
+                        let publication = publication(server.names(), &lane, (*head, types), body);
                         Ok((publication.map_err(|error| error.to_string())?, stored))
                     };
                     Report::Put { ticket, result: result.await }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_nats::Subject;
 use async_nats::jetstream::AckKind;
-use brigade_pool::TaskError;
+use brigade_pool::{TaskError, TaskErrorKind};
 use bytes::Bytes;
 
 use super::Driver;
@@ -125,6 +125,11 @@ impl Driver {
             (None, Body::Stored(_)) => return self.start_loading(token),
         };
         held.inputs = Some(items.clone());
+        if let Some(message) = self.functions.difference(&task.head.name, held.types) {
+            let kind = TaskErrorKind::Function { message };
+            let error = TaskError::of(kind, held.label(), held.attempt(), None);
+            return self.fail_run(token, &error);
+        }
         let Some(function) = self.functions.get(&task.head.name) else { return };
         let priority = held.lane.priority;
         if let Some(ended) = self.runs.start(token, function, &task.head, priority, items) {
