@@ -22,6 +22,7 @@
 //! error for anything that is not a message.
 
 mod finished_inline;
+mod function;
 mod limits;
 mod outcome;
 mod run_inline;
@@ -37,6 +38,7 @@ use crate::ids::{Attempt, TaskId};
 use crate::location::Location;
 use crate::outcome::Outcome;
 pub use finished_inline::FinishedInline;
+pub use function::Function;
 pub use limits::RunLimits;
 use outcome::VALUE;
 pub use run_inline::RunInline;
@@ -89,20 +91,6 @@ pub struct Chunk {
     /// Time after which the worker finishes without the remaining items. It is checked when an item
     /// ends and is sent in whole microseconds. From 71 minutes on there is no limit.
     pub budget: Duration,
-}
-
-/// The name of a function across processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function<'a> {
-    /// Its offset in the executable that both sides run.
-    Offset(u64),
-    /// A name that the worker's program has registered.
-    Name {
-        /// The name.
-        name: &'a str,
-        /// A hash of the types that the host gives the function; 0 if it does not know them.
-        types: u64,
-    },
 }
 
 /// A message from a worker to its host.

@@ -10,6 +10,7 @@ use crate::checkout::{self, Checkout};
 const SOURCES: &[&str] = &[
     "crates/wire/src/buffers.rs",
     "crates/wire/src/message.rs",
+    "crates/wire/src/message/function.rs",
     "crates/wire/src/message/outcome.rs",
     "crates/wire/src/handshake.rs",
 ];
@@ -112,12 +113,20 @@ mod tests {
     const MESSAGE_PATH: &str = "crates/wire/src/message.rs";
     const HANDSHAKE: (&str, &str) = ("crates/wire/src/handshake.rs", "struct Hello;\n");
     const BUFFERS: (&str, &str) = ("crates/wire/src/buffers.rs", "const MOST: usize = 4096;\n");
+    const FUNCTION: (&str, &str) =
+        ("crates/wire/src/message/function.rs", "enum Function { Name }\n");
     const OUTCOME: (&str, &str) = ("crates/wire/src/message/outcome.rs", "const VALUE: u8 = 16;\n");
     const DOCUMENT_PATH: &str = "docs/wire-protocol.md";
 
     fn hash_of(message: &str) -> String {
-        messages_hash(&Checkout::of(&[(MESSAGE_PATH, message), HANDSHAKE, OUTCOME, BUFFERS]))
-            .unwrap()
+        messages_hash(&Checkout::of(&[
+            (MESSAGE_PATH, message),
+            HANDSHAKE,
+            FUNCTION,
+            OUTCOME,
+            BUFFERS,
+        ]))
+        .unwrap()
     }
 
     #[test]
@@ -129,6 +138,7 @@ mod tests {
                 &[
                     (MESSAGE_PATH, message),
                     HANDSHAKE,
+                    FUNCTION,
                     OUTCOME,
                     BUFFERS,
                     (DOCUMENT_PATH, document.as_str()),
@@ -155,15 +165,21 @@ mod tests {
     #[test]
     fn missing_files_are_named() {
         assert_eq!(
-            locations(check, &[HANDSHAKE, OUTCOME, BUFFERS]),
+            locations(check, &[HANDSHAKE, FUNCTION, OUTCOME, BUFFERS]),
             ["crates/wire/src/message.rs:1"]
         );
         assert_eq!(
-            locations(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE, OUTCOME, BUFFERS]),
+            locations(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE, FUNCTION, OUTCOME, BUFFERS]),
             ["docs/wire-protocol.md:1"]
         );
-        let unrecorded =
-            [(MESSAGE_PATH, MESSAGE), HANDSHAKE, OUTCOME, BUFFERS, (DOCUMENT_PATH, "# Wire\n")];
+        let unrecorded = [
+            (MESSAGE_PATH, MESSAGE),
+            HANDSHAKE,
+            FUNCTION,
+            OUTCOME,
+            BUFFERS,
+            (DOCUMENT_PATH, "# Wire\n"),
+        ];
         assert_eq!(locations(check, &unrecorded), ["docs/wire-protocol.md:1"]);
     }
 }
