@@ -147,7 +147,7 @@ impl Plan {
 /// Does what an operator of the servers would do, until a condition holds: version 2.9.10 sometimes
 /// leaves a stream or a consumer without a leader after crashes of several servers, until they are
 /// restarted.
-fn operate(servers: &mut NatsCluster, mut until: impl FnMut(&NatsCluster) -> bool) {
+pub(crate) fn operate(servers: &mut NatsCluster, mut until: impl FnMut(&NatsCluster) -> bool) {
     let mut healthy = Instant::now();
     while !until(servers) {
         if servers.is_healthy() {

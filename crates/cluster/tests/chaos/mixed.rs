@@ -6,15 +6,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use brigade_testkit::processes::{Signal, hit};
-use brigade_testkit::{BOUND, NatsCluster, NatsServer, Random, Watchdog, pause, wait_until};
+use brigade_testkit::{NatsCluster, NatsServer, Random, Watchdog, pause, wait_until};
 
-use crate::faults::SERVERS;
+use crate::faults::{SERVERS, operate};
 use crate::ledger::{Ledger, STALL};
 use crate::roles::{Program, Surroundings};
-use crate::streams::Streams;
 use crate::{LEASE, results_of_a_pool};
 
 /// The variable with the seed of these tests.
@@ -28,8 +29,9 @@ const NODES: usize = 3;
 /// Time for which outcomes are kept.
 const OUTCOME_LIFE: Duration = Duration::from_secs(12);
 
-/// Time in which a client that comes too late must learn that.
-const TOO_LATE: Duration = Duration::from_secs(90);
+/// Time in which a client that comes too late must learn that. Usually it takes ten seconds, but
+/// version 2.9.10 may leave a stream without a leader until its servers are restarted.
+const TOO_LATE: Duration = STALL;
 
 #[test]
 fn every_client_of_one_server_gets_outcomes_or_reasons() {
@@ -69,50 +71,71 @@ fn play(servers: usize) {
     let mut moments: Vec<_> = (0..4).map(|_| random.within(30..u64::from(TASKS) * 2 / 3)).collect();
     moments.sort_unstable();
     let suspended = random.within(0..4);
-    for (index, moment) in (0..).zip(moments) {
-        ledger.wait_for(moment);
-        if index == suspended {
-            hit(late_client.id(), Signal::STOP);
-        }
-        match index {
-            0 => kill_a_node(&mut random, &surroundings, &mut nodes),
-            1 => pause_a_server(&mut random, &cluster),
-            2 => restart_a_server(&mut random, &mut cluster),
-            _ => {}
-        }
-    }
-    ledger.wait_while_runs_begin("the steady client ends", || steady_client.has_succeeded());
-    let streams = Streams::connect(&surroundings.urls);
-    streams.wait_until_the_queue_is_empty();
-    pause(OUTCOME_LIFE + Duration::from_secs(2));
-    hit(late_client.id(), Signal::CONT);
-    let begun = Instant::now();
-    wait_until("the late client ends", TOO_LATE, || late_client.has_succeeded());
-    let waited = begun.elapsed();
-    let expected = results_of_a_pool(TASKS);
-    let failures = [steady, late].map(|results| failures(&results, &expected));
+    let over = AtomicBool::new(false);
+    let (ended, failures) = thread::scope(|scope| {
+        let late_id = late_client.id();
+        let (cluster, ledger, surroundings) = (&mut cluster, &ledger, &surroundings);
+        let (nodes, over) = (&mut nodes, &over);
+        scope.spawn(move || {
+            for (index, moment) in (0..).zip(moments) {
+                operate(cluster, |_| ledger.runs() >= moment);
+                if index == suspended {
+                    hit(late_id, Signal::STOP);
+                }
+                match index {
+                    0 => kill_a_node(&mut random, surroundings, nodes),
+                    1 => pause_a_server(&mut random, cluster),
+                    2 => restart_a_server(&mut random, cluster),
+                    _ => {}
+                }
+            }
+            operate(cluster, |_| over.load(Ordering::Relaxed));
+        });
+        let _over = Over(over);
+        ledger.wait_while_runs_begin("the steady client ends", || steady_client.has_succeeded());
+        pause(OUTCOME_LIFE + Duration::from_secs(2));
+        hit(late_id, Signal::CONT);
+        let begun = Instant::now();
+        wait_until("the late client ends", TOO_LATE, || late_client.has_succeeded());
+        let expected = results_of_a_pool(TASKS);
+        (begun.elapsed(), [steady, late].map(|results| failures(&results, &expected)))
+    });
     println!(
-        "seed {seed}, {servers} servers: {failures:?} outcomes were too late, known after {waited:.1?}"
+        "seed {seed}, {servers} servers: {} and {} outcomes were too late, known after {ended:.1?}",
+        failures[0].len(),
+        failures[1].len()
     );
-    let counts = ledger.counts(TASKS);
-    assert!(counts.iter().all(|runs| *runs > 0), "a task with an outcome has not run");
+    for (number, runs) in ledger.counts(TASKS).into_iter().enumerate() {
+        // Version 2.9.10 may lose a task with a server that is killed. Then both clients know.
+        let is_lost = failures.iter().all(|failures| failures.contains(&number));
+        assert!(runs > 0 || is_lost, "task {number} has an outcome and has not run");
+    }
     for node in nodes.into_iter().chain([other]) {
         node.drain();
     }
 }
 
-/// Checks the results of a client, and returns the number of those that came too late.
-fn failures(results: &Path, expected: &[u64]) -> usize {
+/// Ends the operation of the servers, also if the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Checks the results of a client, and returns the tasks that came too late.
+fn failures(results: &Path, expected: &[u64]) -> Vec<usize> {
     let results = fs::read_to_string(results).unwrap();
     let results: Vec<&str> = results.lines().collect();
     assert_eq!(results.len(), expected.len());
-    let failures = results.iter().zip(expected).filter(|(result, expected)| {
+    let late = (0..).zip(results.iter().zip(expected)).filter(|(_, (result, expected))| {
         let is_value = result.parse().is_ok_and(|value: u64| value == **expected);
         let says_why = result.contains("has no outcome anymore") && result.contains("has expired");
         assert!(is_value || says_why, "neither the value {expected} nor a reason: {result}");
         !is_value
     });
-    failures.count()
+    late.map(|(number, _)| number).collect()
 }
 
 fn kill_a_node(random: &mut Random, surroundings: &Surroundings, nodes: &mut Vec<Program>) {
@@ -137,5 +160,5 @@ fn restart_a_server(random: &mut Random, cluster: &mut NatsCluster) {
     cluster.server(index).kill();
     pause(random.below(Duration::from_secs(1)));
     cluster.launch(index);
-    wait_until("the servers are healthy", 6 * BOUND, || cluster.is_healthy());
+    operate(cluster, NatsCluster::is_healthy);
 }
