@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::checkout::Checkout;
 use crate::invocation::Invocation;
-use crate::tidy::published::names;
 
 /// Upper bound, the workspace's own packages included.
 const MOST: usize = 30;
+
+/// The packages that are never published.
+const PRIVATE: [&str; 4] = ["brigade-benches", "brigade-integration", "brigade-testkit", "xtask"];
 
 /// Returns the command that lists the packages. `resolution` is an option for cargo.
 pub(crate) fn list(resolution: &str) -> Invocation {
@@ -16,16 +17,14 @@ pub(crate) fn list(resolution: &str) -> Invocation {
     Invocation::cargo(&format!("{tree} {resolution}"))
 }
 
-/// Makes the packages of everything that is published, as they would be uploaded. They are not
-/// compiled: the other steps compile the same files.
-pub(crate) fn package(resolution: &str) -> Result<(), String> {
-    let checkout = Checkout::read()?;
-    let packages: Vec<String> =
-        names(&checkout).into_iter().map(|name| format!("-p {name}")).collect();
-    let packages = packages.join(" ");
-    // A dirty tree is checked like a clean one.
-    let command = format!("package --quiet --no-verify --allow-dirty {resolution} {packages}");
-    Invocation::cargo(&command).run()
+/// Returns the command that makes the packages of everything that is published, as they would be
+/// uploaded. They are not compiled: the other steps compile the same files.
+pub(crate) fn package(resolution: &str) -> Invocation {
+    // A dirty tree is checked like a clean one. Without `--offline`, cargo asks for newer versions,
+    // and a machine without a network waits for many minutes.
+    let package = "package --quiet --no-verify --allow-dirty --offline --workspace";
+    let excluded = PRIVATE.map(|name| format!("--exclude {name}")).join(" ");
+    Invocation::cargo(&format!("{package} {excluded} {resolution}"))
 }
 
 pub(crate) fn check(list: &Invocation) -> Result<(), String> {
@@ -51,7 +50,17 @@ fn packages(tree: &str) -> BTreeSet<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::packages;
+    use super::{PRIVATE, packages};
+    use crate::checkout::Checkout;
+    use crate::tidy::published;
+
+    #[test]
+    fn exactly_what_is_not_published_is_excluded() {
+        let checkout = Checkout::read().unwrap();
+        let published = published::names(&checkout);
+        assert!(PRIVATE.iter().all(|name| !published.iter().any(|it| it == name)));
+        assert_eq!(published.len() + PRIVATE.len(), checkout.manifests().count());
+    }
 
     #[test]
     fn repeated_packages_count_once() {

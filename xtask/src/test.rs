@@ -202,12 +202,9 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
         Step::new("tidy", "cargo xtask tidy", tidy::check),
         Step::new("packages", list.to_string(), move || packages::check(&list)),
-        Step::new(
-            "packages to publish",
-            format!("cargo package --no-verify {resolution}"),
-            move || packages::package(resolution),
-        ),
         Step::cargo("clippy", cargo("clippy --workspace --all-targets", "-- -D warnings")),
+        // After a step that has fetched all dependencies.
+        Step::cargo("packages to publish", packages::package(resolution)),
         Step::new("tests", tests_line, move || {
             of_tests.set(Some(Prebuild::start(builds.clone())));
             tests.run()
@@ -230,7 +227,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         Step::new("fuzz", FUZZ.repeat_line(&fuzz_arguments), move || FUZZ.check(&fuzz_arguments)),
     ];
     // After the tests over ipc.
-    steps.splice(6..6, in_a_sandbox.map(|tests| Step::cargo("tests in a sandbox", tests)));
+    steps.splice(7..7, in_a_sandbox.map(|tests| Step::cargo("tests in a sandbox", tests)));
     steps
 }
 
@@ -352,7 +349,7 @@ mod tests {
     fn every_step_that_resolves_dependencies_is_locked() {
         let locked = Settings { resolution: "--locked", ..AT_HOME };
         for command in commands(locked, true) {
-            let resolves = !command.contains("xtask") && !command.contains("fmt");
+            let resolves = !command.contains("cargo xtask") && !command.contains("fmt");
             assert_eq!(command.contains("--locked"), resolves, "{command}");
         }
     }
