@@ -12,8 +12,9 @@ use std::mem;
 /// The number may be sent to such a process, and to no other: a number from another build can point
 /// to the middle of any function. So calling it takes a proof that the
 /// [`BuildIdentity`](super::BuildIdentity) of the sender was compared. And it carries a tag that
-/// only [`of`](Self::of) adds, so that no other number leads to code: one that is made up, or an
-/// address that somebody computed, is refused.
+/// [`of`](Self::of) adds, so that a number that is made up, computed from an address, or damaged on
+/// its way is refused. The tag is no secret: it protects from mistakes, not from code that computes
+/// tags on purpose (`SECURITY.md`, *Not defended*).
 ///
 /// ```compile_fail
 /// use brigade_sys::executable::FunctionOffset;
@@ -55,15 +56,15 @@ impl FunctionOffset {
         if !program().is_code(address) {
             return Err(unknown);
         }
-        // SAFETY: the address lies in the program's own code, so it is not null. Its tag says that
+        // SAFETY: the address lies in the program's own code, so it is not null. The tag says that
         // `of` made the number, in a process of the same program, of which the caller has the
-        // proof, and which had an `EntryPoint` there. The chance that another number has the tag is
-        // one in 16 million, and no safe function computes tags for others.
+        // proof, and which had an `EntryPoint` there. Another number has the right tag once in 16
+        // million, or if somebody computes tags to forge offsets, which nobody may do.
         Ok(unsafe { mem::transmute::<usize, EntryPoint>(address) })
     }
 
-    /// Wraps a number that [`raw`](Self::raw) returned in a process of the same program. Any other
-    /// number is refused by [`resolve`](Self::resolve).
+    /// Wraps a number that [`raw`](Self::raw) returned in a process of the same program.
+    /// [`resolve`](Self::resolve) refuses any other one by its tag.
     pub const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
