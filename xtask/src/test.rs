@@ -14,7 +14,7 @@ use crate::invocation::Invocation;
 use crate::prebuild::Prebuild;
 use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, LeftOut, Step};
-use crate::tools::{NATS_VARIABLE, Tools, current_nats_server};
+use crate::tools::{MUSL, NATS_VARIABLE, Tools, current_nats_server};
 use crate::{asan, loom, packages, tidy};
 
 /// Differences between `test` and `ci`.
@@ -92,10 +92,13 @@ fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
         Invocation::rustup(&format!("run {toolchain} {check}"))
             .variable("CARGO_TARGET_DIR", &target_folder().join("msrv").to_string_lossy())
     });
+    // Without the cluster, which needs a C compiler for that target.
+    let musl = Invocation::cargo(&format!("check -p brigade --target {MUSL} {resolution}"));
     let (mut steps, mut left_out) = (Vec::new(), Vec::new());
     for (name, invocation, tool) in [
         ("dependencies", tools.deny.then_some(deny), "cargo-deny"),
         ("minimum Rust version", msrv, "the toolchain of `rust-version` in Cargo.toml"),
+        ("musl", tools.musl.then_some(musl), "the target `x86_64-unknown-linux-musl`"),
     ] {
         match invocation {
             Some(invocation) => steps.push(Step::cargo(name, invocation)),
@@ -280,6 +283,7 @@ mod tests {
             [
                 "dependencies",
                 "minimum Rust version",
+                "musl",
                 "comparison with GNU parallel",
                 "check of the Prometheus text",
                 "tests of clusters",
@@ -297,6 +301,7 @@ mod tests {
             nats_server: true,
             current_nats_server: true,
             namespaces: true,
+            musl: true,
             msrv,
         };
         let locked = Settings { resolution: "--locked", ..AT_HOME };
@@ -305,7 +310,10 @@ mod tests {
         assert!(left_out.is_empty());
         assert_eq!(commands[0], "cargo deny --locked check");
         assert!(commands[1].contains("rustup run 1.88-x86_64-unknown-linux-gnu cargo check"));
-        assert_eq!(commands[2..], ["cargo hack check --workspace --feature-powerset --locked"]);
+        assert!(
+            commands[2].starts_with("cargo check -p brigade --target x86_64-unknown-linux-musl")
+        );
+        assert_eq!(commands[3..], ["cargo hack check --workspace --feature-powerset --locked"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Detects the tools that some steps need and that may not be installed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::checkout;
@@ -20,6 +20,9 @@ pub(crate) const NATS_VARIABLE: &str = "BRIGADE_NATS_SERVER";
 pub(crate) const IP: &str = "ip";
 pub(crate) const IP_PACKAGE: &str = "iproute2";
 
+/// The target of static executables, whose C library has other types than the usual one.
+pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
+
 /// The optional tools that are installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each tool")]
@@ -34,6 +37,8 @@ pub(crate) struct Tools {
     pub(crate) current_nats_server: bool,
     /// `true` if this process may make network namespaces.
     pub(crate) namespaces: bool,
+    /// `true` if the toolchain has the standard library for [`MUSL`].
+    pub(crate) musl: bool,
     /// The toolchain of the minimum supported Rust version, by its name in rustup.
     pub(crate) msrv: Option<String>,
 }
@@ -50,6 +55,7 @@ impl Tools {
             nats_server: runs(NATS_SERVER),
             current_nats_server: current_nats_server().exists(),
             namespaces: permits_namespaces(),
+            musl: has_musl(),
             msrv: installed_msrv(),
         }
     }
@@ -78,6 +84,13 @@ pub(crate) fn permits_namespaces() -> bool {
         output.is_ok_and(|output| output.status.success())
     };
     ip("add") && ip("del")
+}
+
+fn has_musl() -> bool {
+    let mut rustc = Command::new("rustc");
+    let folder = rustc.args(["--print", "target-libdir", "--target", MUSL]).output();
+    // The folder is named even if it does not exist.
+    folder.is_ok_and(|folder| Path::new(String::from_utf8_lossy(&folder.stdout).trim()).is_dir())
 }
 
 fn installed_msrv() -> Option<String> {
