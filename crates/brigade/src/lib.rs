@@ -90,7 +90,19 @@
 //!   lose no attempt.
 //! - When the program ends, in whatever way, its workers end, unless it has given up the right to
 //!   end them (`setuid` after the pool was built).
+//!
+//! All promises and their limits are in the repository: [semantics], [failure model], [deadlines],
+//! [events and spans], [clusters], and the [security policy].
+//!
+//! [semantics]: https://github.com/brigade-rs/brigade/blob/main/docs/semantics.md
+//! [failure model]: https://github.com/brigade-rs/brigade/blob/main/docs/failure-model.md
+//! [deadlines]: https://github.com/brigade-rs/brigade/blob/main/docs/deadlines.md
+//! [events and spans]: https://github.com/brigade-rs/brigade/blob/main/docs/tracing.md
+//! [clusters]: https://github.com/brigade-rs/brigade/blob/main/docs/cluster.md
+//! [security policy]: https://github.com/brigade-rs/brigade/blob/main/SECURITY.md
 
+// Items show the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![expect(
     clippy::test_attr_in_doctest,
@@ -145,7 +157,7 @@ pub use brigade_cores as cores;
 ///
 /// [`Pool::snapshot`] returns the snapshot of one pool, and [`global`](metrics::global) that of all
 /// pools that the process has made. Both print a report with `Display` and are `serde` types. When
-/// the last pool of the process ends, the report is logged at the level INFO.
+/// the last pool of the process ends, the report is logged at the level DEBUG.
 #[cfg(any(
     feature = "metrics",
     feature = "prometheus",

@@ -30,7 +30,8 @@
 //! }
 //! ```
 //!
-//! `docs/cluster.md` says which promise rests on which setting of the server.
+//! [Clusters](https://github.com/brigade-rs/brigade/blob/main/docs/cluster.md) says which
+//! promise rests on which setting of the server.
 //!
 //! Invariants:
 //! - A task is executed at least once, and has exactly one recorded outcome: the first.

@@ -22,6 +22,8 @@
 //!   all failures. The items of a map count one by one.
 //! - The crate reads no clock, starts no thread, and uses no other crate of the workspace.
 
+// Items show the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod distribution;

@@ -30,6 +30,8 @@
 //! - Every wait for a worker is bounded, every restart is counted against a budget, and every
 //!   escalation ends in SIGKILL and a reap.
 
+// Items show the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod abort_on_drop;

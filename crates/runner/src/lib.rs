@@ -8,7 +8,7 @@
 //! # Example
 //!
 //! ```
-//! use brigade::runner::{Event, Job, Runner};
+//! use brigade_runner::{Event, Job, Runner};
 //!
 //! let jobs = ["one", "two", "three"].map(|word| Job::new("echo").arg(word));
 //! let mut printed = Vec::new();
@@ -34,6 +34,8 @@
 //! - Jobs start in the order in which they were supplied: narrow jobs do not overtake a wide one.
 //! - Memory use does not grow with the number of jobs or the size of their output.
 
+// Items show the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod block_streams;

@@ -23,6 +23,8 @@
 //!   time.
 //! - The crate has no dependencies, except for serde if the feature `serde` is enabled.
 
+// Items show the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod escalation;

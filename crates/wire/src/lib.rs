@@ -30,6 +30,8 @@
 //! - The host's end of a link never blocks on sending.
 //! - If a worker starts a task while the host revokes it, exactly one of them wins.
 
+// Items show the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 pub mod buffers;
