@@ -157,45 +157,11 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Returns the path in a name of Rust's older mangling (`_ZN`, the length and text of each part,
-/// `E`), without the hash at its end; any other name as it is.
+/// Returns the path in a name of either mangling of Rust, without the hash, and any other name
+/// unchanged.
 fn demangle(name: &str) -> String {
-    // The compiler may have added a suffix of its own.
-    let name = name.split_once(".llvm.").map_or(name, |(name, _)| name);
-    let parts = || {
-        let mut rest = name.strip_prefix("_ZN")?.strip_suffix('E')?;
-        let mut parts = Vec::new();
-        while !rest.is_empty() {
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let (length, text) = rest.split_at(digits);
-            let (part, behind) = text.split_at_checked(length.parse().ok()?)?;
-            parts.push(part);
-            rest = behind;
-        }
-        // The hash.
-        parts.pop()?;
-        Some(parts.join("::"))
-    };
-    let mut path = parts().unwrap_or_else(|| name.to_owned());
-    for (escaped, text) in ESCAPES {
-        path = path.replace(escaped, text);
-    }
-    path
+    format!("{:#}", rustc_demangle::demangle(name))
 }
-
-const ESCAPES: [(&str, &str); 11] = [
-    ("_$", "$"),
-    ("..", "::"),
-    ("$LT$", "<"),
-    ("$GT$", ">"),
-    ("$LP$", "("),
-    ("$RP$", ")"),
-    ("$RF$", "&"),
-    ("$BP$", "*"),
-    ("$C$", ","),
-    ("$u20$", " "),
-    ("$u7b$$u7b$closure$u7d$$u7d$", "{{closure}}"),
-];
 
 #[cfg(test)]
 mod tests {
@@ -215,10 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn older_names_lose_lengths_and_hash() {
-        let name = "_ZN5alloc3fmt6format28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE";
-        assert_eq!(demangle(name), "alloc::fmt::format::{{closure}}");
-        for other in ["main", "_ZN5alloc", "_RNvC1a1b", "_ZN9E", "_ZN3\u{e9}E"] {
+    fn names_of_both_manglings_are_paths_without_a_hash() {
+        let legacy = "_ZN5alloc3fmt6format28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE";
+        assert_eq!(demangle(legacy), "alloc::fmt::format::{{closure}}");
+        let v0 = "_RNvNtNtCs8Nit5YPxMeD_11brigade_sys10executable7symbols6frames";
+        assert_eq!(demangle(v0), "brigade_sys::executable::symbols::frames");
+        for other in ["main", "_ZN5alloc", "_ZN3\u{e9}E"] {
             assert_eq!(demangle(other), other);
         }
     }
