@@ -17,7 +17,7 @@ use crate::tools::Tools;
 const PREEMPTIONS: &str = "2";
 
 /// The crates with models.
-const CRATES: [&str; 3] = ["brigade-sys", "brigade-wire", "brigade-pool"];
+const CRATES: [&str; 4] = ["brigade-sys", "brigade-wire", "brigade-task", "brigade-pool"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if !arguments.is_empty() {
@@ -83,12 +83,12 @@ mod tests {
         assert_eq!(
             in_target(Path::new("target"), false).to_string(),
             "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p brigade-sys \
-             -p brigade-wire -p brigade-pool --profile loom --lib loom"
+             -p brigade-wire -p brigade-task -p brigade-pool --profile loom --lib loom"
         );
         assert_eq!(
             in_target(Path::new("target"), true).to_string(),
             "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo nextest run -p brigade-sys \
-             -p brigade-wire -p brigade-pool --cargo-profile loom --lib loom"
+             -p brigade-wire -p brigade-task -p brigade-pool --cargo-profile loom --lib loom"
         );
     }
 

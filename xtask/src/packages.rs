@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::invocation::Invocation;
 
 /// Upper bound, the workspace's own packages included.
-const MOST: usize = 31;
+const MOST: usize = 32;
 
 /// The packages that are never published.
 const PRIVATE: [&str; 4] = ["brigade-benches", "brigade-integration", "brigade-testkit", "xtask"];

@@ -9,7 +9,7 @@ pub(super) use idle::measure as measure_idle;
 use std::time::Duration;
 
 use brigade::cluster::{Cluster, Node, RunningNode};
-use brigade::{Link, Pool, Task};
+use brigade::{Key, Link, Pool};
 
 use super::balance::{EVEN, lasts};
 use super::noop;
@@ -18,10 +18,10 @@ use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::{busy_trips, number, record_trips, throughput, timed};
 
-static NOOP: Task<(), ()> = Task::new("bench/noop", noop);
-static NOTHING: Task<u64, ()> = Task::new("bench/nothing", |_| ());
-static LASTS: Task<Duration, ()> = Task::new("bench/lasts", lasts);
-static ECHO: Task<Vec<u8>, Vec<u8>> = Task::new("bench/echo", |payload: Vec<u8>| payload);
+static NOOP: Key<(), ()> = Key::new("bench/noop", noop);
+static NOTHING: Key<u64, ()> = Key::new("bench/nothing", |_| ());
+static LASTS: Key<Duration, ()> = Key::new("bench/lasts", lasts);
+static ECHO: Key<Vec<u8>, Vec<u8>> = Key::new("bench/echo", |payload: Vec<u8>| payload);
 
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
     for servers in SERVERS {
@@ -79,7 +79,7 @@ impl Queue {
         Ok(Self { cluster, nodes, _servers: running })
     }
 
-    fn each<A, R>(&self, task: &Task<A, R>, argument: &A, tasks: usize) -> Outcome<()>
+    fn each<A, R>(&self, task: &Key<A, R>, argument: &A, tasks: usize) -> Outcome<()>
     where
         A: Clone + serde::Serialize + serde::de::DeserializeOwned + 'static,
         R: serde::Serialize + serde::de::DeserializeOwned + 'static,

@@ -17,11 +17,11 @@ use std::env;
 use std::error::Error;
 use std::ops::Range;
 
-use brigade::Task;
+use brigade::Key;
 use brigade::cluster::{Cluster, Node};
 
 /// The key that client and nodes share: the name travels, the types are checked by the compiler.
-static COUNT_PRIMES: Task<Range<u64>, u64> = Task::new("count-primes/1", count_primes);
+static COUNT_PRIMES: Key<Range<u64>, u64> = Key::new("count-primes/1", count_primes);
 
 /// Length of the range of one task.
 const STEP: u64 = 100_000;

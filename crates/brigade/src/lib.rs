@@ -113,9 +113,9 @@
 pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{
-    Executor, Exit, Handle, Link, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio,
-    SubmitError, SubmitErrorKind, Task, TaskError, TaskErrorKind, TaskHandle, TaskId, TaskState,
-    TimedOut, Until, as_completed, wait,
+    Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder, PoolError,
+    Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind,
+    TaskId, TaskState, TimedOut, Until, as_completed, wait,
 };
 
 #[doc(inline)]
@@ -180,9 +180,9 @@ pub use brigade_timer as timer;
 pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
-        AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Handle, Link, Map, MapUnordered, Pool,
-        PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind,
-        SubmitFuture, Task, TaskBuilder, TaskError, TaskErrorKind, TaskHandle, TaskId, TaskState,
+        AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Function, Handle, Key, Link, Map,
+        MapUnordered, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio, SubmitError,
+        SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState,
         TimedOut, Until, Waited, as_completed, wait,
     };
 

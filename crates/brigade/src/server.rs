@@ -1,6 +1,6 @@
 //! Worker programs that are not the host's executable, with all links of this build.
 
-use brigade_pool::Task;
+use brigade_pool::Key;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -51,7 +51,7 @@ impl Server {
     ///
     /// # Panics
     /// Panics if another function has that name, or if the key has no function.
-    pub fn register<A, R>(self, task: &Task<A, R>) -> Self {
+    pub fn register<A, R>(self, task: &Key<A, R>) -> Self {
         Self(self.0.register(task))
     }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use brigade::cluster::Node;
 use brigade::pool::Encoded;
-use brigade::{Pool, Task};
+use brigade::{Key, Pool};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments;
@@ -29,7 +29,7 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
         [] if options.allow_commands => (command_worker(options)?, vec![COMMAND.erase()]),
         [] => return Err(miette!("a node needs a worker program")),
     };
-    let names: Vec<_> = tasks.iter().map(Task::name).collect();
+    let names: Vec<_> = tasks.iter().map(Key::name).collect();
     let names = names.join(", ");
     let endpoint = options.login.endpoint(options.nats.as_deref())?;
     let mut node = Node::builder().endpoint(endpoint);
@@ -85,7 +85,7 @@ fn command_worker(options: &arguments::Node) -> Result<Command, Report> {
 }
 
 /// Asks a worker which functions its program has registered.
-fn tasks(command: &Command) -> Result<Vec<Task<Encoded, Encoded>>, Report> {
+fn tasks(command: &Command) -> Result<Vec<Key<Encoded, Encoded>>, Report> {
     let pool = Pool::builder().workers(1).worker_command(command).build().into_diagnostic()?;
     let names = pool
         .registered_functions()
@@ -98,7 +98,7 @@ fn tasks(command: &Command) -> Result<Vec<Task<Encoded, Encoded>>, Report> {
         ));
     }
     let task = |name: &String| {
-        Task::learned(name).map_err(|problem| miette!("the function {name:?}: {problem}"))
+        Key::learned(name).map_err(|problem| miette!("the function {name:?}: {problem}"))
     };
     names.iter().map(task).collect()
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use brigade::Task;
+use brigade::Key;
 use brigade::cluster::{Cluster, ClusterStatus, Endpoint};
 use brigade::worker::Server;
 use brigade_sys::before_main;
@@ -16,10 +16,10 @@ use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, wait_for};
 
 before_main!(serve);
 
-static DOUBLE: Task<u64, u64> = Task::new("double/1", |number: u64| 2 * number);
+static DOUBLE: Key<u64, u64> = Key::new("double/1", |number: u64| 2 * number);
 /// The function of nodes that run commands.
-static FORGED: Task<(), ()> = Task::named("brigade/command/1");
-static EXIT: Task<i32, ()> = Task::new("exit/1", |code: i32| std::process::exit(code));
+static FORGED: Key<(), ()> = Key::named("brigade/command/1");
+static EXIT: Key<i32, ()> = Key::new("exit/1", |code: i32| std::process::exit(code));
 
 fn serve() {
     Server::new().register(&DOUBLE).register(&EXIT).run();

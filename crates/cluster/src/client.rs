@@ -1,9 +1,7 @@
 //! The client: submits tasks to a cluster, and receives their outcomes.
 
-mod abort_on_drop;
 mod batch;
 mod builder;
-mod callbacks;
 mod cell;
 mod cluster;
 mod cursor;
@@ -12,7 +10,6 @@ mod driver;
 mod executor;
 mod failure;
 mod follower;
-mod handle;
 mod inbox;
 mod machine;
 mod map;
@@ -22,19 +19,40 @@ mod search;
 mod server;
 mod shared;
 mod submission;
-mod submit_future;
 mod task;
 mod window;
 
-pub use abort_on_drop::ClusterAbortOnDrop;
 pub use batch::Batch;
 pub use builder::ClusterBuilder;
 pub use cluster::Cluster;
 pub use dead_letters::DeadLetters;
-pub use handle::ClusterHandle;
 pub use map::{ClusterMap, ClusterMapUnordered};
-pub use submit_future::ClusterSubmitFuture;
 pub use task::ClusterTask;
+
+use shared::Shared;
+
+/// The handle of a task on a cluster; see [`brigade_task::Handle`].
+///
+/// If its [`Cluster`] is dropped first, the outcome is
+/// [`Disconnected`](brigade_task::TaskErrorKind::Disconnected). The state is
+/// [`Queued`](brigade_task::TaskState::Queued) until there is an outcome, because nodes do not
+/// report when they start a task.
+pub type ClusterHandle<R> = brigade_task::Handle<R, Shared>;
+
+/// A handle that ends its task when it is dropped; returned by
+/// [`abort_on_drop`](brigade_task::Handle::abort_on_drop).
+pub type ClusterAbortOnDrop<R> = brigade_task::AbortOnDrop<R, Shared>;
+
+/// The submission of a task as a future; returned by [`Cluster::submit_async`] and
+/// [`ClusterTask::submit_async`].
+pub type ClusterSubmitFuture<A, R> = brigade_task::SubmitFuture<A, R, Shared>;
+
+/// The types that handles of a cluster reach. Not a part of the interface.
+#[doc(hidden)]
+pub mod internals {
+    pub use super::cell::{Encoded, Facts, TaskCell, Unsubmitted};
+    pub use super::shared::Shared;
+}
 
 #[cfg(test)]
 mod tests;

@@ -9,10 +9,10 @@
 //! Client and nodes share the keys of their functions:
 //!
 //! ```no_run
-//! use brigade::Task;
+//! use brigade::Key;
 //! use brigade_cluster::{Cluster, Node};
 //!
-//! static SQUARE: Task<u64, u64> = Task::new("square/1", |x| x * x);
+//! static SQUARE: Key<u64, u64> = Key::new("square/1", |x| x * x);
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     brigade::init();
@@ -59,6 +59,8 @@ mod setup;
 mod stale_server;
 mod task_name;
 
+#[doc(hidden)]
+pub use client::internals;
 pub use client::{
     Batch, Cluster, ClusterAbortOnDrop, ClusterBuilder, ClusterHandle, ClusterMap,
     ClusterMapUnordered, ClusterSubmitFuture, ClusterTask, DeadLetters,

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, stream};
-use brigade::{Executor, Pool, Task, TaskErrorKind, TaskHandle};
+use brigade::{Executor, Key, Pool, TaskErrorKind};
 use brigade_cluster::{Cluster, Needs, Node, Priority, RunningNode};
 use brigade_codec::chain;
 use brigade_testkit::{BOUND, NatsServer, Watchdog, pause, wait_until};
@@ -19,11 +19,11 @@ use tokio::runtime;
 
 brigade::init_for_tests!();
 
-static DOUBLE: Task<u64, u64> = Task::new("double/1", double);
-static REVERSE: Task<Vec<u8>, Vec<u8>> = Task::new("reverse/1", reverse);
-static NOTE: Task<(PathBuf, u64), u64> = Task::new("note/1", note);
-static MISBEHAVE: Task<u32, u32> = Task::new("misbehave/1", misbehave);
-static SLEEP: Task<u64, ()> = Task::new("sleep/1", sleep);
+static DOUBLE: Key<u64, u64> = Key::new("double/1", double);
+static REVERSE: Key<Vec<u8>, Vec<u8>> = Key::new("reverse/1", reverse);
+static NOTE: Key<(PathBuf, u64), u64> = Key::new("note/1", note);
+static MISBEHAVE: Key<u32, u32> = Key::new("misbehave/1", misbehave);
+static SLEEP: Key<u64, ()> = Key::new("sleep/1", sleep);
 
 fn double(number: u64) -> u64 {
     2 * number
@@ -348,9 +348,9 @@ fn a_client_that_is_idle_hears_of_nodes_that_come_late() {
 #[test]
 fn the_same_code_runs_on_a_cluster_and_on_a_pool() {
     fn sum(executor: &impl Executor) -> u64 {
-        let first = executor.submit_key(&DOUBLE, 2).unwrap();
-        let first = TaskHandle::wait(first).unwrap();
-        first + executor.map_key(&DOUBLE, 0..100).map(Result::unwrap).sum::<u64>()
+        let first = executor.submit(&DOUBLE, 2).unwrap();
+        let first = first.wait().unwrap();
+        first + executor.map(&DOUBLE, 0..100).map(Result::unwrap).sum::<u64>()
     }
     with_server(|server| {
         let cluster = connect(server);
@@ -362,7 +362,7 @@ fn the_same_code_runs_on_a_cluster_and_on_a_pool() {
 }
 
 /// The node has a function of this name for numbers.
-static DOUBLE_OF_TEXT: Task<String, String> = Task::named("double/1");
+static DOUBLE_OF_TEXT: Key<String, String> = Key::named("double/1");
 
 #[test]
 fn a_key_with_other_types_than_the_node_is_refused() {

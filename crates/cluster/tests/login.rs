@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brigade::Task;
+use brigade::Key;
 use brigade_cluster::{Cluster, ClusterError, Endpoint, Node};
 use brigade_testkit::{BOUND, NatsServer, Watchdog};
 use data_encoding::BASE64URL_NOPAD;
@@ -14,7 +14,7 @@ use nkeys::KeyPair;
 
 brigade::init_for_tests!();
 
-static DOUBLE: Task<u64, u64> = Task::new("double/1", |number: u64| 2 * number);
+static DOUBLE: Key<u64, u64> = Key::new("double/1", |number: u64| 2 * number);
 
 /// Runs a test with a server of its own, if the program is installed.
 fn with_server(configuration: &str, test: impl FnOnce(&NatsServer)) {

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use async_nats::jetstream;
-use brigade::{Pool, Task, TaskErrorKind};
+use brigade::{Key, Pool, TaskErrorKind};
 use brigade_cluster::{Cluster, Needs, Node, NodeBuilder};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, pause, wait_until};
@@ -33,19 +33,18 @@ const LEASE: Duration = Duration::from_secs(1);
 const REPLICATED_BOUND: Duration = BOUND.saturating_mul(4);
 
 /// Leaves a line in a file, takes some milliseconds, and returns the id of its node.
-static NOTE: Task<(PathBuf, u64, u64), u32> = Task::new("note/1", note);
+static NOTE: Key<(PathBuf, u64, u64), u32> = Key::new("note/1", note);
 /// Leaves a line in a file, takes until another one exists, and returns the id of its node.
-static HOLD: Task<(PathBuf, u64, PathBuf), u32> = Task::new("hold/1", hold);
-static KILL_NODE: Task<(), ()> = Task::new("kill-node/1", kill_node);
-static EXIT: Task<i32, ()> = Task::new("exit/1", |code: i32| std::process::exit(code));
-static EXIT_LARGE: Task<Vec<u8>, ()> =
-    Task::new("exit-large/1", |_: Vec<u8>| std::process::exit(7));
-static DOUBLE: Task<u64, u64> = Task::new("double/1", double);
+static HOLD: Key<(PathBuf, u64, PathBuf), u32> = Key::new("hold/1", hold);
+static KILL_NODE: Key<(), ()> = Key::new("kill-node/1", kill_node);
+static EXIT: Key<i32, ()> = Key::new("exit/1", |code: i32| std::process::exit(code));
+static EXIT_LARGE: Key<Vec<u8>, ()> = Key::new("exit-large/1", |_: Vec<u8>| std::process::exit(7));
+static DOUBLE: Key<u64, u64> = Key::new("double/1", double);
 /// Takes until a file exists.
-static BLOCK: Task<PathBuf, ()> = Task::new("block/1", block);
+static BLOCK: Key<PathBuf, ()> = Key::new("block/1", block);
 /// Known to the worker program only.
-static TRIPLE: Task<u64, u64> = Task::named("triple/1");
-static NEW: Task<u64, u64> = Task::new("new/2", double);
+static TRIPLE: Key<u64, u64> = Key::named("triple/1");
+static NEW: Key<u64, u64> = Key::new("new/2", double);
 
 fn note((file, number, millis): (PathBuf, u64, u64)) -> u32 {
     let mut file = File::options().append(true).create(true).open(file).unwrap();

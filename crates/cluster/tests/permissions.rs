@@ -5,18 +5,18 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, Event, ServerError};
-use brigade::{Task, TaskErrorKind};
+use brigade::{Key, TaskErrorKind};
 use brigade_cluster::{Cluster, ClusterError, ClusterStatus, Endpoint, Node};
 use brigade_testkit::{BOUND, NatsServer, Watchdog};
 use tokio::runtime::{self, Runtime};
 
 brigade::init_for_tests!();
 
-static DOUBLE: Task<u64, u64> = Task::new("double/1", |number: u64| 2 * number);
-static REVERSE: Task<Vec<u8>, Vec<u8>> =
-    Task::new("reverse/1", |bytes: Vec<u8>| bytes.into_iter().rev().collect());
-static EXIT: Task<i32, ()> = Task::new("exit/1", |code: i32| std::process::exit(code));
-static NOBODY: Task<u64, u64> = Task::named("nobody/1");
+static DOUBLE: Key<u64, u64> = Key::new("double/1", |number: u64| 2 * number);
+static REVERSE: Key<Vec<u8>, Vec<u8>> =
+    Key::new("reverse/1", |bytes: Vec<u8>| bytes.into_iter().rev().collect());
+static EXIT: Key<i32, ()> = Key::new("exit/1", |code: i32| std::process::exit(code));
+static NOBODY: Key<u64, u64> = Key::named("nobody/1");
 
 const PERMISSIONS: &str = include_str!("../../../docs/deploy/permissions.conf");
 

@@ -3,13 +3,13 @@
 use std::thread;
 use std::time::Duration;
 
-use brigade::Task;
+use brigade::Key;
 use brigade_cluster::{Cluster, Node};
 use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog};
 
 brigade::init_for_tests!();
 
-static DOUBLE: Task<u64, u64> = Task::new("double/1", double);
+static DOUBLE: Key<u64, u64> = Key::new("double/1", double);
 
 fn double(number: u64) -> u64 {
     2 * number

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade::{Exit, Pool, PoolBuilder, Task, TaskError, TaskErrorKind};
+use brigade::{Exit, Key, Pool, PoolBuilder, TaskError, TaskErrorKind};
 use brigade_testkit::Sandbox;
 
 /// Returns the builder of a named pool with a short grace, so that a worker that does not exit
@@ -82,8 +82,7 @@ pub fn square(number: u64) -> u64 {
 }
 
 /// Joins texts: a key that tests share with the program `server`.
-pub static JOIN: Task<Vec<String>, String> =
-    Task::new("join/1", |texts: Vec<String>| texts.concat());
+pub static JOIN: Key<Vec<String>, String> = Key::new("join/1", |texts: Vec<String>| texts.concat());
 
 /// Returns the number. Aborts at fifty.
 ///

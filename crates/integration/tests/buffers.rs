@@ -167,7 +167,7 @@ fn every_worker_gets_the_buffers_of_a_broadcast() {
 fn functions_with_names_take_buffers() {
     let pool = pool(1);
     let sent = buffer(40_000, 5);
-    let handle = pool.submit_named::<_, SharedBuf>("reversed", sent.clone()).expect("a task");
+    let handle = pool.submit::<_, _, SharedBuf, _>("reversed", sent.clone()).expect("a task");
     assert_eq!(outcome(handle).expect("a value"), reversed(sent));
 }
 
@@ -247,9 +247,9 @@ fn failures_around_buffers_cost_only_their_own_task() {
         assert_eq!(outcome(handle).expect("a value"), count);
     }
     // The types of the two sides differ.
-    let handle = pool.submit_named::<_, String>("reversed", buffer(10, 1)).expect("a task");
+    let handle = pool.submit::<_, _, String, _>("reversed", buffer(10, 1)).expect("a task");
     assert!(outcome(handle).is_err());
-    let handle = pool.submit_named::<_, SharedBuf>("reversed", "text".to_owned()).expect("a task");
+    let handle = pool.submit::<_, _, SharedBuf, _>("reversed", "text".to_owned()).expect("a task");
     assert!(outcome(handle).is_err());
     drop(pool.submit(reversed, buffer(100_000, 1)).expect("a task"));
     let sent = buffer(10, 2);

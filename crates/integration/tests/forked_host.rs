@@ -53,7 +53,7 @@ fn use_the_pool(pool: &Pool) {
     assert_eq!(*refused.kind(), SubmitErrorKind::Forked);
     let refused = pool.task(square).deadline(BOUND).submit(1).unwrap_err();
     assert_eq!(*refused.kind(), SubmitErrorKind::Forked);
-    let refused = pool.submit_named::<u64, u64>("square", 1).unwrap_err();
+    let refused = pool.submit::<_, u64, u64, _>("square", 1).unwrap_err();
     assert_eq!(*refused.kind(), SubmitErrorKind::Forked);
     assert_eq!(*pool.broadcast(square, 1).unwrap_err().kind(), SubmitErrorKind::Forked);
     let mut results = pool.map(square, 0..1000);

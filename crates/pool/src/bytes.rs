@@ -10,17 +10,16 @@ const FEW: usize = 14;
 
 /// Encoded bytes.
 #[derive(Debug)]
-pub(crate) enum Bytes {
+pub enum Bytes {
     Few(Few),
     Copied(ThinBytes),
     /// Boxed because each task has room for bytes, but a vector of them is rare and large.
-    #[expect(clippy::box_collection, reason = "a vector takes three words")]
     Vector(Box<Vec<u8>>),
 }
 
 /// Bytes without an allocation; see [`Bytes`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Few {
+pub struct Few {
     length: u8,
     bytes: [u8; FEW],
 }

@@ -3,52 +3,44 @@
 mod attributes;
 mod content;
 mod create;
-#[cfg(all(loom, test))]
-mod loom;
-mod outcome_kind;
-mod waiters;
-mod watch;
+mod task;
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use brigade_scheduler::{TaskData, TaskKey, TaskRef};
+use brigade_task::backend::{self, CompletionQueue, Content as _, OutcomeKind, Promise};
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Chunk, Function, TaskId};
 
 use crate::buffers;
-use crate::callbacks::{Callback, Callbacks};
 use crate::chunk::ChunkProgress;
 use crate::deadlines::TaskDeadlines;
 use crate::drive::Shared;
 use crate::emitted::Emitted;
 use crate::payload::{Argument, ArgumentRef, Outcome, Value};
 use crate::run_record::RunRecord;
-use crate::sync::{AtomicBool, AtomicU32, Guard, Guarded, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::task_span::TaskSpan;
-use crate::waiting::Wait;
 pub(crate) use attributes::Attributes;
 use attributes::Rare;
-use content::Content;
-pub(crate) use outcome_kind::OutcomeKind;
-pub(crate) use waiters::{Waiters, Wakeups};
+pub use content::{Attached, Content};
 
-/// A task, shared by the pool and its handle.
+/// Those to notify of a task's outcome.
+pub(crate) type Waiters = backend::Waiters<Attached, Value>;
+
+/// A task, shared by the pool and its handle: the promise of an outcome, which replaces the
+/// argument, so the argument does not outlive its use.
 ///
-/// The outcome replaces the argument, so the argument does not outlive its use. The outcome is
-/// stored once, by the thread that learns it, and taken once, by the handle.
-///
-/// There is one cell per task, so it is small, and nothing in it is moved after its creation.
-/// Neither completing a task nor reading its state makes a system call unless a thread sleeps. No
-/// user code runs under its lock, and the only locks taken under it are those of the callback queue
-/// and of a chunk's progress.
+/// There is one cell per task, so it is small, and nothing in it is moved after its creation. The
+/// only locks taken under its lock are those of the callback queue and of a chunk's progress.
 #[derive(Debug, Clone)]
-pub(crate) struct TaskCell(Guarded<Facts, Content>);
+pub struct TaskCell(Promise<Facts, Content>);
 
 /// The part of a task that is not behind its lock.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub struct Facts {
     pub(crate) id: TaskId,
     /// The function's offset in the executable, unless it goes by name.
     function: u64,
@@ -78,11 +70,30 @@ enum Kind {
 }
 
 impl Deref for TaskCell {
-    type Target = Facts;
+    type Target = Promise<Facts, Content>;
 
     #[inline]
-    fn deref(&self) -> &Facts {
+    fn deref(&self) -> &Self::Target {
         &self.0
+    }
+}
+
+impl DerefMut for TaskCell {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl backend::Facts for Facts {
+    #[inline]
+    fn id(&self) -> TaskId {
+        self.id
+    }
+
+    #[inline]
+    fn ended(&self) -> &AtomicBool {
+        &self.ended
     }
 }
 
@@ -100,21 +111,10 @@ pub(crate) struct Completed {
 }
 
 impl TaskCell {
-    /// Locks the content. Nothing that panics runs under this lock.
-    #[inline]
-    fn content(&self) -> Guard<'_, Facts, Content> {
-        Guarded::lock(&self.0)
-    }
-
     /// Returns another reference, for less than `clone` if there is only this one so far.
     #[inline]
     pub(crate) fn share(&mut self) -> Self {
-        Self(Guarded::share(&mut self.0))
-    }
-
-    /// Returns `true` if this is the only reference to the task.
-    pub(crate) fn has_one_owner(&self) -> bool {
-        Guarded::is_only_owner(&self.0)
+        Self(self.0.share())
     }
 
     /// Returns the pool of a task that was created for a handle.
@@ -208,13 +208,13 @@ impl TaskCell {
         if span.is_some()
             && let Some(waiters) = self.content().waiters_of(self.id)
         {
-            waiters.span = span;
+            waiters.attached.span = span;
         }
     }
 
     /// Takes the span of a task that was not accepted.
     pub(crate) fn take_span(&self) -> Option<Box<TaskSpan>> {
-        self.content().waiters()?.span.take()
+        self.content().waiters()?.attached.span.take()
     }
 
     /// Passes the encoded argument, the shape of a chunk, and the span to `with`. Returns `None` if
@@ -255,100 +255,39 @@ impl TaskCell {
     /// A second outcome would be a bug in the scheduler; it is ignored.
     #[must_use]
     #[inline]
-    pub(crate) fn complete(&self, mut outcome: Outcome) -> Completed {
-        let mut content = self.content();
-        if !content.is_pending() {
-            debug_assert!(false, "a second outcome for {}", self.id);
-            return Completed::default();
-        }
-        if let Some(Waiters { span, callbacks, .. }) = content.waiters() {
-            if let Some(span) = span {
-                let failed = self.with_chunk_progress(|chunk| chunk.failures.len());
-                span.end(&outcome, failed.unwrap_or(0));
-            }
-            if let Some((queue, callbacks)) = callbacks {
-                for callback in callbacks.drain(..) {
-                    queue.push(callback, share(&mut outcome));
-                }
-            }
-        }
+    pub(crate) fn complete(&self, outcome: Outcome) -> Completed {
         let is_large = self.is_chunk() || outcome.as_ref().is_ok_and(Value::is_large);
-        let before = std::mem::replace(&mut *content, outcome.into());
-        self.ended.store(true, Ordering::Release);
         let mut completed = Completed { is_large, ..Completed::default() };
+        let before = self.0.complete(outcome, |attached, outcome| {
+            if let Some(span) = &mut attached.span {
+                let failed = self.with_chunk_progress(|chunk| chunk.failures.len());
+                span.end(outcome, failed.unwrap_or(0));
+            }
+        });
         match before {
-            Content::Watched(mut waiters) => {
-                if waiters.argument.is_large() {
-                    let argument = std::mem::replace(&mut waiters.argument, Argument::EMPTY);
-                    completed.argument = Some(argument);
+            Some(Content::Watched(mut waiters)) => {
+                let argument = &mut waiters.attached.argument;
+                if argument.is_large() {
+                    completed.argument = Some(std::mem::replace(argument, Argument::EMPTY));
                 }
                 completed.waiters = Some(waiters);
             }
-            Content::LargeArgument(argument) => {
+            Some(Content::LargeArgument(argument)) => {
                 completed.argument = Some(*argument).filter(Argument::is_large);
             }
-            _ => {}
+            Some(_) => {}
+            None => completed.is_large = false,
         }
         completed
     }
 
-    /// Returns `true` if the task was cancelled.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.outcome_kind() == Some(OutcomeKind::Cancelled)
-    }
-
-    /// Returns the kind of the outcome if it has arrived, even if it has been taken since.
-    pub(crate) fn outcome_kind(&self) -> Option<OutcomeKind> {
-        if self.is_pending() {
-            return None;
+    /// Adds `token` to `completions` once the outcome has arrived, which may be immediately, and
+    /// for each item that the task emits.
+    pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
+        if let Some(emitted) = self.emitted() {
+            emitted.watch(completions, token);
         }
-        self.content().outcome_kind()
-    }
-
-    /// Pushes a registered callback to its queue once the outcome has arrived, which may be
-    /// immediately. Returns the callback if the outcome was taken before.
-    pub(crate) fn on_done(
-        &self,
-        callback: Callback,
-        queue: &Arc<Callbacks>,
-    ) -> Result<(), Callback> {
-        let mut content = self.content();
-        if let Some(Waiters { callbacks, .. }) = content.waiters_of(self.id) {
-            let (_, list) = callbacks.get_or_insert_with(|| (Arc::clone(queue), Vec::new()));
-            list.push(callback);
-            return Ok(());
-        }
-        let Some(mut outcome) = content.take_outcome() else { return Err(callback) };
-        queue.push(callback, share(&mut outcome));
-        *content = outcome.into();
-        drop(content);
-        queue.wake();
-        Ok(())
-    }
-
-    /// Takes the outcome if it has arrived and was not taken before.
-    #[inline]
-    pub(crate) fn try_take(&self) -> Option<Outcome> {
-        self.content().take_outcome()
-    }
-
-    /// Returns the encoded value if it has arrived and is short, and the pool has let go of the
-    /// task.
-    #[inline]
-    pub(crate) fn few_bytes(&mut self) -> Option<&[u8]> {
-        match Guarded::get_mut(&mut self.0)? {
-            Content::FewValue(few) => Some(few),
-            _ => None,
-        }
-    }
-
-    /// The same as `try_take`, without the lock if the pool has let go of the task.
-    #[inline]
-    pub(crate) fn try_take_mut(&mut self) -> Option<Outcome> {
-        match Guarded::get_mut(&mut self.0) {
-            Some(content) => content.take_outcome(),
-            None => self.try_take(),
-        }
+        self.0.watch(completions, token);
     }
 }
 
@@ -356,14 +295,6 @@ impl TaskData for TaskCell {
     #[inline]
     fn id(&self) -> TaskId {
         self.id
-    }
-}
-
-/// Returns the same outcome again. The encoded value is shared, and each owner decodes it.
-fn share(outcome: &mut Outcome) -> Outcome {
-    match outcome {
-        Ok(value) => Ok(value.share()),
-        Err(error) => Err(error.clone()),
     }
 }
 

@@ -12,9 +12,9 @@ use brigade_wire::{Attempt, Chunk, items};
 
 use crate::bytes::Bytes;
 use crate::cell::TaskCell;
-use crate::completion_queue::CompletionQueue;
 use crate::error::TaskErrorKind;
 use crate::payload::{ArenaValue, BufferedValue, Value};
+use brigade_task::backend::CompletionQueue;
 
 /// An encoded result as it arrives over a link.
 pub(crate) enum ValueRef<'a> {

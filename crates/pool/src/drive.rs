@@ -94,7 +94,7 @@ use no_recording as recording;
 use outcome::EventData;
 use owner::Role;
 pub(crate) use room::Place;
-pub(crate) use shared::Shared;
+pub use shared::Shared;
 use shared::Work;
 
 /// A running pool: the shared state, and the threads to join at the end.

@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use brigade_sys::clock;
 use brigade_sys::sync::Mutex;
+use brigade_task::backend::CompletionQueue;
 use brigade_wire::slots::{Grant, SlotState, SlotTable};
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
-use crate::cell::Waiters;
-use crate::completion_queue::CompletionQueue;
+use crate::cell::{Attached, Waiters};
 use crate::payload::Value;
 use crate::run_record::Run;
 
@@ -115,7 +115,7 @@ impl Emitted {
         let run = state.assignment.as_ref().map(Assignment::run).unwrap_or_default();
         state.items.push_back((value, run));
         state.kept += 1;
-        Ok(Some(Waiters::of_item(task, state.completions.clone())))
+        Ok(Some(Waiters::of_item(task, Attached::NOTHING, state.completions.clone())))
     }
 
     /// Takes the first item, and grants another.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use brigade_sys::executable::{EntryPoint, FunctionOffset};
+use brigade_task::function::Target;
 use brigade_wire::{Function, codec};
-use brigade_worker::{Task, types_of};
 
 /// A reference to a function that a worker can resolve. Every task holds one, so it is small.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl FunctionRef {
     }
 
     /// Creates a reference to a registered function. Fails if no function can have this name.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
+    fn named(name: &str) -> Result<Self, String> {
         match name.len() {
             0 => Err("its name is empty".to_owned()),
             1..=NAME_LIMIT => Ok(Self::with_name(name.to_owned().into(), 0, None)),
@@ -45,18 +45,41 @@ impl FunctionRef {
         }
     }
 
-    /// Creates a reference to the function of a key. Fails if no worker could find it. Workers that
-    /// are started by another command may be another program.
-    pub(crate) fn of_key<A, R>(task: &Task<A, R>, other_command: bool) -> Result<Self, String> {
-        let name = task.name();
-        match task.entry() {
+    /// Creates a reference to what workers are to call. Fails if no worker could find it. Workers
+    /// that are started by another command may be another program.
+    #[inline]
+    pub(crate) fn to(target: &Target<'_>, other_command: bool) -> Result<Self, String> {
+        match *target {
+            Target::Item { plain, .. } => Self::of(plain),
+            Target::Key { name, types, entry } => Self::of_key(name, types, entry, other_command),
+            Target::Name(name) => Self::named(name),
+        }
+    }
+
+    /// Creates a reference to the function for arguments with a seed.
+    pub(crate) fn seeded(target: &Target<'_>) -> Result<Self, String> {
+        match *target {
+            Target::Item { seeded, .. } => Self::of(seeded),
+            Target::Key { .. } | Target::Name(_) => {
+                Err("a function with a name has no seed: make it a part of the input".to_owned())
+            }
+        }
+    }
+
+    fn of_key(
+        name: &'static str,
+        types: u64,
+        entry: Option<EntryPoint>,
+        other_command: bool,
+    ) -> Result<Self, String> {
+        match entry {
             entry if other_command => {
                 let offset = entry.and_then(|entry| FunctionOffset::of(entry).ok());
-                Ok(Self::with_name(name.into(), types_of::<A, R>(), offset))
+                Ok(Self::with_name(name.into(), types, offset))
             }
             Some(entry) => Self::of(entry),
             None => Err(format!(
-                "{name:?} has no function in this program; create its key by `Task::new`, or start \
+                "{name:?} has no function in this program; create its key by `Key::new`, or start \
                  the program that has it with `worker_command`"
             )),
         }

@@ -34,17 +34,13 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
-mod abort_on_drop;
-#[cfg(feature = "futures")]
-mod as_stream;
 mod buffers;
 mod builder;
+#[expect(missing_docs, reason = "only handles reach it, as a part of the backend")]
 mod bytes;
-mod callbacks;
+#[expect(missing_docs, reason = "only handles reach it, as a part of the backend")]
 mod cell;
 mod chunk;
-mod completed;
-mod completion_queue;
 mod config;
 #[cfg(feature = "cores")]
 mod cores;
@@ -52,56 +48,80 @@ mod deadlines;
 mod drive;
 mod emitted;
 mod error;
-mod executor;
 mod function_ref;
-mod handle;
-mod keyed;
 #[cfg(feature = "status")]
 mod live_view;
 mod map;
 #[cfg(not(feature = "cores"))]
 mod no_cores;
+#[expect(missing_docs, reason = "only handles reach it, as a part of the backend")]
 mod payload;
 mod pool;
 mod run_record;
 pub mod stream;
-mod submit_future;
+mod submission;
 mod sync;
 mod task;
 mod task_span;
 #[cfg(feature = "trace-export")]
 mod timeline;
-mod wait;
-mod waiting;
 mod wake_queue;
+mod when_full;
 
 #[cfg(not(feature = "cores"))]
 use no_cores as cores;
 
-pub use abort_on_drop::AbortOnDrop;
-#[cfg(feature = "futures")]
-pub use as_stream::AsStream;
 pub use brigade_scheduler::{Shutdown, ShutdownReport};
 pub use brigade_supervisor::Stdio;
 pub use brigade_sys::process::Exit;
+#[cfg(feature = "futures")]
+pub use brigade_task::AsStream;
+pub use brigade_task::{
+    Executor, Function, NamedFunction, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind,
+    TaskState, TimedOut, Until, as_completed, wait,
+};
 pub use brigade_wire::codec::Encoded;
 pub use brigade_wire::{Attempt, TaskId, WorkerId};
-pub use brigade_worker::Task;
+pub use brigade_worker::Key;
 #[doc(hidden)]
 pub use brigade_worker::{signature, types_of};
 pub use builder::PoolBuilder;
-pub use completed::{AsCompleted, as_completed};
 pub use config::{CONNECTORS, Link};
-pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
-pub use executor::{Executor, TaskHandle};
-pub use handle::{Handle, TaskState};
+pub use error::PoolError;
 #[cfg(feature = "status")]
 pub use live_view::StatusSource;
 pub use map::{Map, MapUnordered};
 pub use pool::Pool;
-pub use submit_future::SubmitFuture;
 pub use task::TaskBuilder;
-pub use wait::{Until, Waited, wait};
+
+use drive::Shared;
+
+/// The types that handles of a pool reach. Not a part of the interface.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::bytes::{Bytes, Few};
+    pub use crate::cell::{Attached, Content, Facts, TaskCell};
+    pub use crate::drive::Shared;
+    pub use crate::payload::{ArenaValue, Argument, BufferedArgument, BufferedValue, Part, Value};
+    pub use crate::submission::Submission;
+}
+
+/// The handle of a task that was submitted to a pool; see [`brigade_task::Handle`].
+pub type Handle<R> = brigade_task::Handle<R, Shared>;
+
+/// A handle that ends its task when it is dropped; returned by
+/// [`abort_on_drop`](brigade_task::Handle::abort_on_drop).
+pub type AbortOnDrop<R> = brigade_task::AbortOnDrop<R, Shared>;
+
+/// The submission of a task as a future; returned by [`Pool::submit_async`] and
+/// [`TaskBuilder::submit_async`].
+pub type SubmitFuture<A, R> = brigade_task::SubmitFuture<A, R, Shared>;
+
+/// Handles divided into finished and pending ones; returned by [`wait()`].
+pub type Waited<'a, R> = brigade_task::Waited<'a, R, Shared>;
+
+/// Iterator over handles in the order in which their tasks finish; returned by [`as_completed`].
+pub type AsCompleted<R> = brigade_task::AsCompleted<R, Shared>;
 
 /// Records what a pool's scheduler receives and decides, so that a run can be replayed without
 /// processes.

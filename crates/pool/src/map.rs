@@ -17,14 +17,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
 
-use brigade_worker::context::with_seed;
-use brigade_worker::function_of;
+use brigade_task::Function;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Pool;
 use crate::error::TaskError;
-use crate::function_ref::FunctionRef;
 use chunk::Results;
 use chunks::Chunks;
 
@@ -33,59 +31,32 @@ impl Pool {
     ///
     /// The iterator is lazy and bounded: it takes inputs as results are consumed. A task that fails
     /// yields an error item, and the iteration continues.
-    pub fn map<F, I, R>(&self, function: F, inputs: I) -> Map<'_, F, I::IntoIter, R>
+    pub fn map<F, I, R, By>(&self, function: F, inputs: I) -> Map<'_, I::IntoIter, R>
     where
         I: IntoIterator,
-        F: Fn(I::Item) -> R + Copy + Send + 'static,
+        F: Function<I::Item, R, By>,
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        let functions = Functions::of::<F, I::Item, R>(function);
-        Map::new(self, functions, None, inputs.into_iter())
+        let chunks = Chunks::new(self, &function.target(), inputs.into_iter());
+        Map { chunks, order: Order::default(), types: PhantomData }
     }
 
     /// Applies `function` to each input like [`map`](Self::map), but yields the results in the
     /// order of completion.
-    pub fn map_unordered<F, I, R>(
+    pub fn map_unordered<F, I, R, By>(
         &self,
         function: F,
         inputs: I,
-    ) -> MapUnordered<'_, F, I::IntoIter, R>
+    ) -> MapUnordered<'_, I::IntoIter, R>
     where
         I: IntoIterator,
-        F: Fn(I::Item) -> R + Copy + Send + 'static,
+        F: Function<I::Item, R, By>,
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        let functions = Functions::of::<F, I::Item, R>(function);
-        MapUnordered::new(self, functions, None, inputs.into_iter())
-    }
-}
-
-/// The function of a map, and the same for inputs with a seed.
-pub(crate) struct Functions {
-    plain: Result<FunctionRef, String>,
-    seeded: Result<FunctionRef, String>,
-}
-
-impl Functions {
-    fn of<F, A, R>(function: F) -> Self
-    where
-        F: Fn(A) -> R + Copy + Send + 'static,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
-        let seeded = move |(seed, input): (u64, A)| with_seed(seed, || function(input));
-        Self {
-            plain: FunctionRef::of(function_of::<F, A, R>(function)),
-            seeded: FunctionRef::of(function_of::<_, (u64, A), R>(seeded)),
-        }
-    }
-
-    /// Returns the function of a key, which gets its input alone.
-    pub(crate) fn of_key(plain: Result<FunctionRef, String>) -> Self {
-        let problem = "a map by a key has no seed: make it a part of the input";
-        Self { plain, seeded: Err(problem.to_owned()) }
+        let chunks = Chunks::new(self, &function.target(), inputs.into_iter());
+        MapUnordered { chunks, types: PhantomData }
     }
 }
 
@@ -94,10 +65,10 @@ impl Functions {
 /// It is lazy: inputs are taken only as results are taken. Dropping it cancels the items that have
 /// not started.
 #[must_use = "an iterator does nothing until it is used"]
-pub struct Map<'pool, F, I: Iterator, R> {
+pub struct Map<'pool, I: Iterator, R> {
     chunks: Chunks<'pool, I>,
     order: Order,
-    types: PhantomData<fn(F) -> R>,
+    types: PhantomData<fn() -> R>,
 }
 
 /// Puts results into the order of the inputs.
@@ -113,38 +84,15 @@ struct Order {
 ///
 /// It works like [`Map`], but a slow item does not delay the results of others.
 #[must_use = "an iterator does nothing until it is used"]
-pub struct MapUnordered<'pool, F, I: Iterator, R> {
+pub struct MapUnordered<'pool, I: Iterator, R> {
     chunks: Chunks<'pool, I>,
-    types: PhantomData<fn(F) -> R>,
-}
-
-impl<'pool, F, I: Iterator, R> Map<'pool, F, I, R> {
-    pub(crate) fn new(
-        pool: &'pool Pool,
-        functions: Functions,
-        label: Option<&str>,
-        inputs: I,
-    ) -> Self {
-        let chunks = Chunks::new(pool, functions, label, inputs);
-        Self { chunks, order: Order::default(), types: PhantomData }
-    }
-}
-
-impl<'pool, F, I: Iterator, R> MapUnordered<'pool, F, I, R> {
-    pub(crate) fn new(
-        pool: &'pool Pool,
-        functions: Functions,
-        label: Option<&str>,
-        inputs: I,
-    ) -> Self {
-        Self { chunks: Chunks::new(pool, functions, label, inputs), types: PhantomData }
-    }
+    types: PhantomData<fn() -> R>,
 }
 
 /// Implements what both kinds of maps have in common: the settings, and `Debug`.
 macro_rules! impl_settings {
     ($map:ident) => {
-        impl<F, I: Iterator, R> $map<'_, F, I, R> {
+        impl<I: Iterator, R> $map<'_, I, R> {
             /// Sets the maximum number of inputs that are taken ahead of the yielded results.
             /// Values below 1 count as 1.
             ///
@@ -179,7 +127,7 @@ macro_rules! impl_settings {
             /// the position of the input. So another run of the program gets the same seeds for
             /// the same inputs, however many workers it has, and whichever of them dies.
             ///
-            /// A map by a [key](crate::Task) cannot have one: its results are errors.
+            /// A map by a [key](crate::Key) or a name cannot have one: its results are errors.
             pub fn seed(mut self, seed: u64) -> Self {
                 self.chunks.set_seed(seed);
                 self
@@ -193,7 +141,7 @@ macro_rules! impl_settings {
             }
         }
 
-        impl<F, I: Iterator, R> fmt::Debug for $map<'_, F, I, R> {
+        impl<I: Iterator, R> fmt::Debug for $map<'_, I, R> {
             fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.debug_struct(stringify!($map))
                     .field("chunks", &self.chunks)
@@ -217,7 +165,7 @@ impl Order {
     }
 }
 
-impl<F, I, R> Iterator for Map<'_, F, I, R>
+impl<I, R> Iterator for Map<'_, I, R>
 where
     I: Iterator,
     I::Item: Serialize + 'static,
@@ -232,7 +180,7 @@ where
     }
 }
 
-impl<F, I, R> Iterator for MapUnordered<'_, F, I, R>
+impl<I, R> Iterator for MapUnordered<'_, I, R>
 where
     I: Iterator,
     I::Item: Serialize + 'static,

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentArena, Loan, SharedBlock};
+use brigade_task::backend;
 use brigade_wire::codec::{self, CodecError, Encoded, Source};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::{SharedBuf, exporting, importing};
@@ -16,7 +17,6 @@ use serde::de::DeserializeOwned;
 
 use crate::buffers::{self, ItemBuffers};
 use crate::bytes::Bytes;
-use crate::error::TaskError;
 
 /// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;
@@ -33,7 +33,7 @@ thread_local! {
 
 /// An encoded argument. Workers can read one in the arena until it is dropped.
 #[derive(Debug)]
-pub(crate) enum Argument {
+pub enum Argument {
     Inline(Bytes),
     /// Boxed, as the variants below, because each task has room for an argument but few are large.
     InArena(Box<SharedBlock>),
@@ -45,14 +45,14 @@ pub(crate) enum Argument {
 
 /// A part of an argument that was split; see [`Argument`].
 #[derive(Debug)]
-pub(crate) struct Part {
+pub struct Part {
     whole: Arc<Argument>,
     range: Range<usize>,
 }
 
 /// An encoded argument with its shared buffers; see [`Argument`].
 #[derive(Debug)]
-pub(crate) struct BufferedArgument {
+pub struct BufferedArgument {
     encoded: Argument,
     /// Keep the memory that the list of buffers refers to. Those of a single task have the index 0.
     buffers: ItemBuffers,
@@ -281,7 +281,7 @@ pub(crate) fn append_buffers<T>(
 /// An encoded value. One in the arena lies in its worker's memory, whose content may change at any
 /// time.
 #[derive(Debug)]
-pub(crate) enum Value {
+pub enum Value {
     Inline(Bytes),
     /// Boxed because all values are moved but few are in the arena.
     InArena(Box<ArenaValue>),
@@ -306,30 +306,21 @@ pub(crate) fn decode_with<R: 'static>(
 
 /// An encoded value with its shared buffers; see [`Value`].
 #[derive(Debug)]
-pub(crate) struct BufferedValue {
+pub struct BufferedValue {
     pub(crate) encoded: Value,
     pub(crate) buffers: Box<[SharedBuf]>,
 }
 
 /// A value that lies in its worker's memory; see [`Value`].
 #[derive(Debug)]
-pub(crate) struct ArenaValue(pub(crate) Loan);
+pub struct ArenaValue(pub(crate) Loan);
 
 /// The encoded value of a task, or its failure.
-pub(crate) type Outcome = Result<Value, TaskError>;
+pub(crate) type Outcome = backend::Outcome<Value>;
 
 impl Value {
     /// The value without bytes.
     pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
-
-    pub(crate) fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
-        match self {
-            Self::Inline(encoded) => codec::decode(encoded),
-            Self::InArena(value) => codec::decode_from(&**value),
-            Self::Shared(value) => value.decode(),
-            Self::Buffered(value) => decode_with(&value.buffers, || value.encoded.decode()),
-        }
-    }
 
     /// Returns `true` if freeing the value takes long.
     pub(crate) fn is_large(&self) -> bool {
@@ -351,9 +342,19 @@ impl Value {
             Self::Buffered(value) => value.encoded.len(),
         }
     }
+}
 
-    /// Returns the same value again, without a copy.
-    pub(crate) fn share(&mut self) -> Self {
+impl backend::Value for Value {
+    fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
+        match self {
+            Self::Inline(encoded) => codec::decode(encoded),
+            Self::InArena(value) => codec::decode_from(&**value),
+            Self::Shared(value) => value.decode(),
+            Self::Buffered(value) => decode_with(&value.buffers, || value.encoded.decode()),
+        }
+    }
+
+    fn share(&mut self) -> Self {
         let shared = match std::mem::replace(self, Self::EMPTY) {
             Self::Shared(shared) => shared,
             alone => Arc::new(alone),

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use brigade_scheduler::{Shutdown, ShutdownReport};
+use brigade_task::{Executor, Function, NamedFunction, TaskError};
 use brigade_wire::shared::{AllocError, SharedBufMut, WhenFull as BudgetFull};
-use brigade_worker::function_of;
+use brigade_worker::FUNCTIONS;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,9 +17,8 @@ use crate::config::{Config, check_workers};
 use crate::deadlines::TaskDeadlines;
 use crate::drive::{Drive, Shared};
 use crate::error::{PoolError, SubmitError};
-use crate::function_ref::FunctionRef;
-use crate::handle::Handle;
 use crate::task::TaskBuilder;
+use crate::{Handle, SubmitFuture};
 
 /// A pool of worker processes.
 ///
@@ -34,26 +34,6 @@ pub struct Pool {
     drive: Drive,
 }
 
-/// Reaction of a submission to a full queue.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum WhenFull {
-    /// Waits for room.
-    Wait,
-    /// Fails.
-    Fail,
-    /// Waits for room until this time, then fails.
-    WaitUntil(Instant),
-    /// Exceeds the limit; the submitter has a limit of its own.
-    Exceed,
-}
-
-impl WhenFull {
-    /// Waits for `timeout`. A timeout beyond the range of the clock counts as no timeout.
-    pub(crate) fn within(timeout: Duration) -> Self {
-        Instant::now().checked_add(timeout).map_or(Self::Wait, Self::WaitUntil)
-    }
-}
-
 impl Pool {
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
         Ok(Self { drive: Drive::start(config)? })
@@ -62,8 +42,8 @@ impl Pool {
     /// Submits a task: `function` is called with `argument` in a worker process. Blocks while the
     /// queue is full.
     ///
-    /// `function` is a function item or a closure that captures nothing. Anything else does not
-    /// compile:
+    /// `function` is a [`Function`]: a function item or a closure that captures nothing, a key, or
+    /// the name of a function of the workers' program. Anything else does not compile:
     ///
     /// ```compile_fail
     /// # let pool = brigade::Pool::builder().build().unwrap();
@@ -74,9 +54,9 @@ impl Pool {
     /// # Errors
     /// Returns a [`SubmitError`], which contains the argument, if the pool is shut down or broken,
     /// or if the argument cannot be encoded.
-    pub fn submit<F, A, R>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
+    pub fn submit<F, A, R, By>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
     where
-        F: Fn(A) -> R + Copy + Send + 'static,
+        F: Function<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
@@ -88,9 +68,13 @@ impl Pool {
     /// # Errors
     /// [`SubmitErrorKind::Full`](crate::SubmitErrorKind::Full) if the queue is full;
     /// otherwise as `submit`.
-    pub fn try_submit<F, A, R>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
+    pub fn try_submit<F, A, R, By>(
+        &self,
+        function: F,
+        argument: A,
+    ) -> Result<Handle<R>, SubmitError<A>>
     where
-        F: Fn(A) -> R + Copy + Send + 'static,
+        F: Function<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
@@ -103,75 +87,62 @@ impl Pool {
     /// # Errors
     /// [`SubmitErrorKind::TimedOut`](crate::SubmitErrorKind::TimedOut) if the queue stayed full;
     /// otherwise as `submit`.
-    pub fn submit_timeout<F, A, R>(
+    pub fn submit_timeout<F, A, R, By>(
         &self,
         function: F,
         argument: A,
         timeout: Duration,
     ) -> Result<Handle<R>, SubmitError<A>>
     where
-        F: Fn(A) -> R + Copy + Send + 'static,
+        F: Function<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
         self.task(function).submit_timeout(argument, timeout)
     }
 
-    /// Submits a task like [`submit`](Self::submit), for a function that the worker program
-    /// registered under `name`.
+    /// Submits a task like [`submit`](Self::submit), as a future that waits for room in the queue
+    /// and works with any runtime.
     ///
-    /// Such workers are separate programs whose `main` runs a `Server`; see
-    /// [`worker_command`](crate::PoolBuilder::worker_command). The types of the two sides are not
-    /// compared: if the worker cannot decode the argument, or the host cannot decode the result,
-    /// the task fails with a codec error that names the type.
+    /// Nothing is submitted before the future is polled, or if it is dropped before it is ready.
     ///
-    /// # Errors
-    /// As `submit`. A name that the worker does not know fails the task; the error lists the names
-    /// that it does know.
-    pub fn submit_named<A, R>(&self, name: &str, argument: A) -> Result<Handle<R>, SubmitError<A>>
-    where
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
-        self.named_task(name).submit(argument)
-    }
-
-    /// Submits a task like [`submit_named`](Self::submit_named), but returns an error if the queue
-    /// is full.
+    /// ```no_run
+    /// # fn square(x: u64) -> u64 { x * x }
+    /// # async fn serve(pool: brigade::Pool) -> Result<(), Box<dyn std::error::Error>> {
+    /// let handle = pool.submit_async(square, 7).await?;
+    /// assert_eq!(handle.await?, 49);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`SubmitErrorKind::Full`](crate::SubmitErrorKind::Full) if the queue is full;
-    /// otherwise as `submit`.
-    pub fn try_submit_named<A, R>(
-        &self,
-        name: &str,
-        argument: A,
-    ) -> Result<Handle<R>, SubmitError<A>>
+    /// As [`submit`](Self::submit).
+    pub fn submit_async<F, A, R, By>(&self, function: F, argument: A) -> SubmitFuture<A, R>
     where
+        F: Function<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        self.named_task(name).try_submit(argument)
-    }
-
-    /// Returns a builder like [`task`](Self::task), for a function that the worker program
-    /// registered under `name`.
-    pub fn named_task<A, R>(&self, name: &str) -> TaskBuilder<'_, A, R>
-    where
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
-        TaskBuilder::new(self, FunctionRef::named(name))
+        self.task(function).submit_async(argument)
     }
 
     /// Returns a builder for a task with its own settings: deadlines, retries, a priority, a label.
-    pub fn task<F, A, R>(&self, function: F) -> TaskBuilder<'_, A, R>
+    pub fn task<F, A, R, By>(&self, function: F) -> TaskBuilder<'_, A, R>
     where
-        F: Fn(A) -> R + Copy + Send + 'static,
+        F: Function<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        TaskBuilder::new(self, FunctionRef::of(function_of::<F, A, R>(function)))
+        TaskBuilder::new(self, &function.target())
+    }
+
+    /// Returns the names of the functions that the worker program has registered, by asking a
+    /// worker. Workers of this same program have none, unless it runs a `Server`.
+    ///
+    /// # Errors
+    /// A [`TaskError`] if no worker can be asked, or does not answer.
+    pub fn registered_functions(&self) -> Result<Vec<String>, TaskError> {
+        self.submit(&FUNCTIONS, ()).map_err(SubmitError::into_task_error)?.wait()
     }
 
     /// Starts all workers and blocks until they are ready.
@@ -191,17 +162,17 @@ impl Pool {
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
-    pub fn broadcast<F, A, R>(
+    pub fn broadcast<F, A, R, By>(
         &self,
         function: F,
         argument: A,
     ) -> Result<Vec<Handle<R>>, SubmitError<A>>
     where
-        F: Fn(A) -> R + Copy + Send + 'static,
+        F: Function<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        let (shared, task) = (self.drive.shared(), self.task::<F, A, R>(function));
+        let (shared, task) = (self.drive.shared(), self.task::<F, A, R, By>(function));
         let cells = task.prepare(&argument).and_then(|(function, encoded)| {
             let Config { deadlines, scheduler, .. } = &shared.config;
             shared.broadcast(|| {
@@ -372,6 +343,29 @@ impl Pool {
     /// Returns the attributes of tasks that have nothing rare.
     pub(crate) fn ordinary(&self) -> &Arc<Attributes> {
         self.drive.ordinary()
+    }
+}
+
+impl Executor for Pool {
+    type Backend = Shared;
+
+    fn submit<F, A, R, By>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
+    where
+        F: NamedFunction<A, R, By>,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        Self::submit(self, function, argument)
+    }
+
+    fn map<F, I, R, By>(&self, function: F, inputs: I) -> impl Iterator<Item = Result<R, TaskError>>
+    where
+        I: IntoIterator,
+        F: NamedFunction<I::Item, R, By>,
+        I::Item: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        Self::map(self, function, inputs)
     }
 }
 

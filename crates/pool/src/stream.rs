@@ -76,7 +76,8 @@ use brigade_sys::sync::{Condvar, Mutex};
 use crate::drive::Shared;
 use crate::function_ref::FunctionRef;
 use arrivals::Arrivals;
-use builder::{Here, Settings};
+use brigade_task::function::Here;
+use builder::Settings;
 use machine::{Machine, Share};
 use task::Task;
 

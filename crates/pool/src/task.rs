@@ -6,21 +6,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::Constraints;
+use brigade_task::function::Target;
 use brigade_wire::codec;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Handle;
+use crate::SubmitFuture;
 use crate::cell::TaskCell;
 use crate::config::Config;
 use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::payload::Argument;
-use crate::pool::{Pool, WhenFull};
-use crate::submit_future::{SubmitFuture, Unsubmitted};
+use crate::pool::Pool;
+use crate::submission::Submission;
+use crate::when_full::WhenFull;
 
-/// A task with its own settings; returned by [`Pool::task`] and [`Pool::named_task`].
+/// A task with its own settings; returned by [`Pool::task`].
 #[must_use = "a task is nothing until it is submitted"]
 pub struct TaskBuilder<'pool, A, R> {
     pool: &'pool Pool,
@@ -69,8 +72,11 @@ where
     A: Serialize + DeserializeOwned + 'static,
     R: Serialize + DeserializeOwned + 'static,
 {
-    pub(crate) fn new(pool: &'pool Pool, function: Result<FunctionRef, String>) -> Self {
-        Self { pool, function, options: TaskOptions::default(), types: PhantomData }
+    #[inline]
+    pub(crate) fn new(pool: &'pool Pool, target: &Target<'_>) -> Self {
+        let function = FunctionRef::to(target, pool.shared().runs_other_command());
+        let options = TaskOptions { label: label_of(target), ..TaskOptions::default() };
+        Self { pool, function, options, types: PhantomData }
     }
 
     /// Limits the run time of the task.
@@ -118,7 +124,8 @@ where
         self
     }
 
-    /// Sets a label, which errors and events show.
+    /// Sets a label, which errors and events show. Default: the name of a key, and none for other
+    /// functions.
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.options.label = Some(label.into());
         self
@@ -164,7 +171,7 @@ where
     fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.pool.shared();
         let submitted = self.unsubmitted(&argument).and_then(|task| {
-            let Unsubmitted { mut cell, retries, constraints } = task;
+            let Submission { mut cell, retries, constraints, .. } = task;
             shared.submit(&mut cell, None, retries, constraints, when_full)?;
             Ok(Handle::new(cell))
         });
@@ -173,7 +180,7 @@ where
 
     /// Makes the task, which is not submitted yet.
     #[inline]
-    fn unsubmitted(&self, argument: &A) -> Result<Unsubmitted, SubmitErrorKind> {
+    fn unsubmitted(&self, argument: &A) -> Result<Submission, SubmitErrorKind> {
         let shared = self.pool.shared();
         let (function, encoded) = self.prepare(argument)?;
         let TaskOptions { label, retries, .. } = &self.options;
@@ -182,7 +189,7 @@ where
         let (ordinary, label) = (self.pool.ordinary(), label.clone());
         let cell = TaskCell::new(ordinary, id, function, encoded, label, deadlines);
         shared.open_span(&cell, None);
-        Ok(Unsubmitted { cell, retries: *retries, constraints })
+        Ok(Submission { cell, retries: *retries, constraints, place: None })
     }
 
     /// Resolves the function and encodes the argument.
@@ -195,6 +202,15 @@ where
         let encoded = Argument::encode(argument, limit, shared.arguments())
             .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
         Ok((function, encoded))
+    }
+}
+
+/// Returns the label of a task unless it gets another one: the name of a key.
+#[inline]
+pub(crate) fn label_of(target: &Target<'_>) -> Option<Arc<str>> {
+    match target {
+        Target::Key { name, .. } => Some(Arc::from(*name)),
+        Target::Item { .. } | Target::Name(_) => None,
     }
 }
 

@@ -12,7 +12,7 @@ use tracing::field::{Empty, display};
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span, debug_span};
 
-use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
+use crate::error::{SubmitErrorKind, TaskError};
 use crate::payload::Outcome;
 
 /// Returns the trace context of the calling thread, which workers get with the task.
@@ -124,7 +124,7 @@ impl TaskSpan {
             Some(End::Failed(error)) if error.is_queue_deadline() => {
                 fail(&span, "queue_deadline", &error);
             }
-            Some(End::Failed(error)) => fail(&span, kind_name(error.kind()), &error),
+            Some(End::Failed(error)) => fail(&span, error.kind().name(), &error),
             None => {}
         }
     }
@@ -139,23 +139,4 @@ fn fail(span: &Span, outcome: &str, reason: &dyn fmt::Display) {
     span.record("outcome", outcome);
     span.record("otel.status_code", "ERROR");
     span.record("otel.status_description", display(reason));
-}
-
-/// Returns the name of a failure in `snake_case`, as metrics have it.
-pub(crate) fn kind_name(kind: &TaskErrorKind) -> &'static str {
-    match kind {
-        TaskErrorKind::Panicked { .. } => "panicked",
-        TaskErrorKind::WorkerDied { .. } => "worker_died",
-        TaskErrorKind::DeadlineExceeded { .. } => "deadline",
-        TaskErrorKind::Cancelled => "cancelled",
-        TaskErrorKind::Killed => "killed",
-        TaskErrorKind::Codec { .. } => "codec",
-        TaskErrorKind::Function { .. } => "function",
-        TaskErrorKind::PoolBroken { .. } => "pool_broken",
-        TaskErrorKind::PoolClosed => "pool_closed",
-        TaskErrorKind::Forked => "forked",
-        TaskErrorKind::GivenUp { .. } => "given_up",
-        TaskErrorKind::Lost { .. } => "lost",
-        TaskErrorKind::Disconnected { .. } => "disconnected",
-    }
 }

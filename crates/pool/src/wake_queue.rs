@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
+use brigade_task::backend::Turn;
 
 use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Parker, ThreadId};
 
@@ -211,21 +212,22 @@ impl State {
     }
 }
 
-impl Ticket {
-    /// Returns `true` for a ticket of this thread.
-    pub(crate) fn is_of(&self, thread: ThreadId) -> bool {
+impl Turn for Ticket {
+    fn is_of(&self, thread: ThreadId) -> bool {
         self.parker.thread() == thread
     }
 
-    /// Wakes the thread when it is its turn, unless it has stopped sleeping by then.
-    pub(crate) fn wake(self: Arc<Self>) {
+    /// Unless the thread has stopped sleeping by then.
+    fn wake(self: Arc<Self>) {
         let queue = Arc::clone(&self.queue);
         queue.change(|state| {
             state.waiting.push_back(self);
             false
         });
     }
+}
 
+impl Ticket {
     fn end(&self) {
         self.queue.change(|state| {
             if self.stage.load(Ordering::Relaxed) == CALLED {

@@ -16,6 +16,7 @@ mod ended;
 mod environment;
 mod exit;
 mod foreign;
+mod last_line;
 mod signal;
 
 pub use descendants::is_shortage;
@@ -23,6 +24,7 @@ pub use ended::{Ended, Usage};
 pub use environment::environment_of;
 pub use exit::{Exit, signal_name};
 pub use foreign::{ForeignProcess, Swept};
+pub use last_line::last_line;
 pub use signal::Signal;
 
 use rustix::io::{Errno, retry_on_intr};

@@ -18,17 +18,17 @@ use crate::function_of;
 /// version.
 ///
 /// ```
-/// use brigade_worker::Task;
+/// use brigade_worker::Key;
 ///
 /// fn area((width, height): (u32, u32)) -> u64 {
 ///     u64::from(width) * u64::from(height)
 /// }
 ///
-/// pub static AREA: Task<(u32, u32), u64> = Task::new("area/1", area);
+/// pub static AREA: Key<(u32, u32), u64> = Key::new("area/1", area);
 ///
 /// assert_eq!(AREA.name(), "area/1");
 /// ```
-pub struct Task<A, R> {
+pub struct Key<A, R> {
     name: &'static str,
     /// `None` if another program has the function.
     entry: Option<EntryPoint>,
@@ -38,7 +38,7 @@ pub struct Task<A, R> {
 /// Maximum length of a name.
 const NAME_LIMIT: usize = 128;
 
-impl<A, R> Task<A, R> {
+impl<A, R> Key<A, R> {
     /// Creates the key of a function item, or of a closure that captures nothing.
     ///
     /// # Panics
@@ -46,8 +46,8 @@ impl<A, R> Task<A, R> {
     /// ASCII characters other than `*` and `>`. In a static, that is an error of the compiler:
     ///
     /// ```compile_fail
-    /// # use brigade_worker::Task;
-    /// static NOT: Task<bool, bool> = Task::new("not a name", |value: bool| !value);
+    /// # use brigade_worker::Key;
+    /// static NOT: Key<bool, bool> = Key::new("not a name", |value: bool| !value);
     /// ```
     pub const fn new<F>(name: &'static str, function: F) -> Self
     where
@@ -75,7 +75,7 @@ impl<A, R> Task<A, R> {
     /// The reason why a function with this name has no key.
     #[doc(hidden)]
     pub fn learned(name: &str) -> Result<Self, &'static str> {
-        problem(name).map_or_else(|| Ok(Self::named(name.to_owned().leak())), Err)
+        problem_of_name(name).map_or_else(|| Ok(Self::named(name.to_owned().leak())), Err)
     }
 
     /// Returns the name.
@@ -86,8 +86,8 @@ impl<A, R> Task<A, R> {
     /// Returns the key of the same function, for arguments and results that are encoded already.
     ///
     /// A result that contains shared buffers cannot be passed on, and fails with a codec error.
-    pub const fn erase(&self) -> Task<Encoded, Encoded> {
-        Task { name: self.name, entry: self.entry, types: PhantomData }
+    pub const fn erase(&self) -> Key<Encoded, Encoded> {
+        Key { name: self.name, entry: self.entry, types: PhantomData }
     }
 
     /// Returns the function as workers call it, if this program contains it.
@@ -98,12 +98,14 @@ impl<A, R> Task<A, R> {
 }
 
 const fn check(name: &str) {
-    if let Some(problem) = problem(name) {
+    if let Some(problem) = problem_of_name(name) {
         panic!("{}", problem);
     }
 }
 
-const fn problem(name: &str) -> Option<&'static str> {
+/// Returns the reason why no key can have this name, if there is one.
+#[doc(hidden)]
+pub const fn problem_of_name(name: &str) -> Option<&'static str> {
     let bytes = name.as_bytes();
     if bytes.is_empty() {
         return Some("the name of a task is empty");
@@ -123,15 +125,15 @@ const fn problem(name: &str) -> Option<&'static str> {
     None
 }
 
-impl<A, R> Clone for Task<A, R> {
+impl<A, R> Clone for Key<A, R> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<A, R> Copy for Task<A, R> {}
+impl<A, R> Copy for Key<A, R> {}
 
-impl<A, R> fmt::Debug for Task<A, R> {
+impl<A, R> fmt::Debug for Key<A, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Task({:?})", self.name)
     }
@@ -145,20 +147,20 @@ mod tests {
 
     use super::*;
 
-    static DOUBLE: Task<u32, u64> = Task::new("double/1", |number: u32| 2 * u64::from(number));
+    static DOUBLE: Key<u32, u64> = Key::new("double/1", |number: u32| 2 * u64::from(number));
 
     #[test]
     fn an_erased_key_calls_the_same_function() {
         let erased = DOUBLE.erase();
         assert_eq!(
             (erased.name(), format!("{erased:?}").as_str()),
-            ("double/1", "Task(\"double/1\")")
+            ("double/1", "Key(\"double/1\")")
         );
         let mut result = Vec::new();
         let entry = erased.entry().expect("it is in this program");
         entry(&mut Invocation::new(&[21], &mut result, 9)).expect("a value");
         assert_eq!(result, [42]);
-        assert!(Task::<u8, u8>::named("elsewhere").entry().is_none());
+        assert!(Key::<u8, u8>::named("elsewhere").entry().is_none());
     }
 
     #[test]
@@ -168,7 +170,7 @@ mod tests {
         }
         for name in ["", "a b", "a\n", "a*", ">", "größe", "\u{a0}", &"x".repeat(129)] {
             assert!(catch_unwind(|| check(name)).is_err(), "{name:?}");
-            assert!(Task::<u8, u8>::learned(name).is_err(), "{name:?}");
+            assert!(Key::<u8, u8>::learned(name).is_err(), "{name:?}");
         }
     }
 }

@@ -6,7 +6,7 @@
 //! detects that, connects to the host and runs tasks until the process ends. A [`Server`] does the
 //! same in a separate program whose functions have names.
 //!
-//! The other principal items are [`Task`], a function with a name; [`function_of`], which turns a
+//! The other principal items are [`Key`], a function with a name; [`function_of`], which turns a
 //! typed function into one that the event loop can call; [`Emit`], through which a function hands
 //! over items while it runs; [`state()`], which gives tasks the value that the pool's initializer
 //! returned; [`context`], which tells a task where it runs; and [`exit_code`], which tells the host
@@ -62,7 +62,9 @@ pub use brigade_wire::exit_code;
 pub use buffers::{alloc, try_alloc};
 pub use emit::{Emit, EmitEnd, emitting_function_of};
 pub use error::EmitError;
-pub use key::Task;
+pub use key::Key;
+#[doc(hidden)]
+pub use key::problem_of_name;
 pub use program::Connectors;
 pub use sections::{SectionGuard, expires};
 pub use server::{FUNCTIONS, Server};

@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 use crate::functions::{Named, Registered};
 use crate::program::{Connectors, Program};
 use crate::start;
-use crate::{Task, function_of};
+use crate::{Key, function_of};
 
 /// The names that this program's server has registered.
 static NAMES: OnceLock<Vec<String>> = OnceLock::new();
 
 /// Returns the names that the worker program has registered, in order. Each server has it.
-pub static FUNCTIONS: Task<(), Vec<String>> = Task::new("brigade.functions/1", names);
+pub static FUNCTIONS: Key<(), Vec<String>> = Key::new("brigade.functions/1", names);
 
 fn names((): ()) -> Vec<String> {
     NAMES.get().cloned().unwrap_or_default()
@@ -71,9 +71,9 @@ impl Server {
     /// # Panics
     /// Panics if another function has that name, or if the key has no function.
     #[expect(clippy::panic, reason = "documented under Panics")]
-    pub fn register<A, R>(self, task: &Task<A, R>) -> Self {
+    pub fn register<A, R>(self, task: &Key<A, R>) -> Self {
         let Some(entry) = task.entry() else {
-            panic!("{task:?} has no function in this program: create it by `Task::new`");
+            panic!("{task:?} has no function in this program: create it by `Key::new`");
         };
         self.insert(task.name().to_owned(), Registered::new::<A, R>(entry))
     }

@@ -26,11 +26,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pool = workers()?.worker_version(VERSION).build()?;
     let picture = Picture { width: 4, pixels: b" .:-=+*#%@@%#*+=".to_vec() };
     let job = Resize { picture: picture.clone(), width: 8 };
-    let resized = pool.submit_named::<_, Result<Picture, String>>(RESIZE, job)?.wait()??;
+    let resized = pool.submit::<_, _, Result<Picture, String>, _>(RESIZE, job)?.wait()??;
     show("the picture", &picture);
     show("the picture, resized by another program", &resized);
 
-    let error = pool.submit_named::<_, Picture>("rotate", picture.clone())?.wait().unwrap_err();
+    let error = pool.submit::<_, _, Picture, _>("rotate", picture.clone())?.wait().unwrap_err();
     println!("\na name that the worker does not know:\n  {error}");
 
     let error = pool.submit(|picture: Picture| picture.width, picture.clone())?.wait().unwrap_err();
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     pool.shutdown()?;
 
     let pool = workers()?.worker_version("2.0").build()?;
-    let error = pool.submit_named::<_, Picture>(RESIZE, picture)?.wait().unwrap_err();
+    let error = pool.submit::<_, _, Picture, _>(RESIZE, picture)?.wait().unwrap_err();
     println!("\na worker program of another version:\n  {error}");
     Ok(())
 }

@@ -13,13 +13,13 @@ use std::time::{Duration, SystemTime};
 use brigade::runner::{
     self, Command, Ending, Job, Limit, Output, RemoteReport, Runner, StartFailure,
 };
-use brigade::{Task, worker};
+use brigade::{Key, worker};
 use brigade_ids::stable_hash;
 use serde::{Deserialize, Serialize};
 
 /// The function. Its version changes with the types.
-pub(crate) static COMMAND: Task<RemoteCommand, CommandReport> =
-    Task::new("brigade/command/1", |command: RemoteCommand| command.run());
+pub(crate) static COMMAND: Key<RemoteCommand, CommandReport> =
+    Key::new("brigade/command/1", |command: RemoteCommand| command.run());
 
 /// The label of nodes that run commands, which is reserved for them.
 pub(crate) const LABEL: &str = "commands";

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Child;
 use std::time::Duration;
 
-use brigade::Task;
+use brigade::Key;
 use brigade::cluster::{Cluster, Needs};
 use brigade_testkit::{NatsServer, Watchdog};
 
@@ -18,7 +18,7 @@ struct World {
 }
 
 /// A task that no node runs.
-static NOTHING: Task<(), ()> = Task::named("nothing");
+static NOTHING: Key<(), ()> = Key::named("nothing");
 
 /// A node that ends with the test.
 struct Node(Child);

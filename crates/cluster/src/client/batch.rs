@@ -6,12 +6,12 @@ use std::sync::Arc;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use brigade_codec::chain;
-use brigade_pool::{SubmitError, SubmitErrorKind, Task};
+use brigade_task::{NamedFunction, SubmitError, SubmitErrorKind};
 use futures_util::StreamExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::handle::ClusterHandle;
+use super::ClusterHandle;
 use super::map::{ClusterMap, ClusterMapUnordered};
 use super::prepare::Place;
 use super::server::{Server, patiently};
@@ -31,9 +31,9 @@ use crate::names::{ItemId, NameError, Origin};
 /// [life of outcomes](crate::ClusterBuilder::outcome_life) of the queue.
 ///
 /// ```no_run
-/// # use brigade::Task;
+/// # use brigade::Key;
 /// # use brigade::cluster::Cluster;
-/// # pub static LENGTH: Task<String, usize> = Task::new("length/1", |text: String| text.len());
+/// # pub static LENGTH: Key<String, usize> = Key::new("length/1", |text: String| text.len());
 /// # let (cluster, texts) = (Cluster::connect("nats://127.0.0.1:4222")?, vec![String::new()]);
 /// let batch = cluster.batch("lengths-2026-11-21")?;
 /// for length in batch.map(&LENGTH, texts) {
@@ -81,17 +81,18 @@ impl<'cluster> Batch<'cluster> {
     /// # Errors
     /// As there, and [`SubmitErrorKind::Function`] if the id of the item has characters other than
     /// letters, digits, `-` and `_`.
-    pub fn submit<A, R>(
+    pub fn submit<F, A, R, By>(
         &self,
         item: &str,
-        task: &Task<A, R>,
+        function: F,
         argument: A,
     ) -> Result<ClusterHandle<R>, SubmitError<A>>
     where
+        F: NamedFunction<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        match self.task(item, task) {
+        match self.task(item, function) {
             Ok(task) => task.submit(argument),
             Err(error) => {
                 let kind = SubmitErrorKind::Function { message: error.to_string() };
@@ -104,18 +105,23 @@ impl<'cluster> Batch<'cluster> {
     ///
     /// # Errors
     /// If the id of the item has characters other than letters, digits, `-` and `_`.
-    pub fn task<A, R>(
+    pub fn task<F, A, R, By>(
         &self,
         item: &str,
-        task: &Task<A, R>,
+        function: F,
     ) -> Result<ClusterTask<'cluster, A, R>, NameError>
     where
+        F: NamedFunction<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
         let item = ItemId::named(item)?;
         let (origin, may_be_done) = (self.origin.clone(), self.is_continued);
-        Ok(ClusterTask::new(self.shared, Place::Batch { origin, item, may_be_done }, task))
+        Ok(ClusterTask::new(
+            self.shared,
+            Place::Batch { origin, item, may_be_done },
+            function.name_and_types(),
+        ))
     }
 
     /// Calls `callback` with an item and the name of its host when a node begins a task of this
@@ -155,28 +161,40 @@ impl<'cluster> Batch<'cluster> {
     /// order.
     ///
     /// Dropping the iterator leaves the tasks to the nodes, for the next run.
-    pub fn map<A, R, I>(&self, task: &Task<A, R>, inputs: I) -> ClusterMap<'cluster, I::IntoIter, R>
+    pub fn map<F, I, R, By>(&self, function: F, inputs: I) -> ClusterMap<'cluster, I::IntoIter, R>
     where
-        I: IntoIterator<Item = A>,
-        A: Serialize + DeserializeOwned + 'static,
+        I: IntoIterator,
+        F: NamedFunction<I::Item, R, By>,
+        I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        ClusterMap::new(self.shared, Some(self.mapped()), task.name(), inputs.into_iter())
+        ClusterMap::new(
+            self.shared,
+            Some(self.mapped()),
+            function.name_and_types(),
+            inputs.into_iter(),
+        )
     }
 
     /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
     /// completion.
-    pub fn map_unordered<A, R, I>(
+    pub fn map_unordered<F, I, R, By>(
         &self,
-        task: &Task<A, R>,
+        function: F,
         inputs: I,
     ) -> ClusterMapUnordered<'cluster, I::IntoIter, R>
     where
-        I: IntoIterator<Item = A>,
-        A: Serialize + DeserializeOwned + 'static,
+        I: IntoIterator,
+        F: NamedFunction<I::Item, R, By>,
+        I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        ClusterMapUnordered::new(self.shared, Some(self.mapped()), task.name(), inputs.into_iter())
+        ClusterMapUnordered::new(
+            self.shared,
+            Some(self.mapped()),
+            function.name_and_types(),
+            inputs.into_iter(),
+        )
     }
 
     fn mapped(&self) -> Mapped {

@@ -1,179 +1,201 @@
 //! The client's record of a single task, shared by its handle and the driver.
 
-use std::fmt;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
-use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, Instant};
 
-use brigade_pool::{TaskError, TaskErrorKind};
-use brigade_sys::sync::{Condvar, Mutex};
+use brigade_codec::CodecError;
+use brigade_sys::catch_panic::catch_panic;
+use brigade_task::backend::sync::AtomicBool;
+use brigade_task::backend::{
+    self, Backend, Callbacks, OutcomeKind, Plain, Promise, Wait, park_for,
+};
+use brigade_task::{SubmitErrorKind, TaskError};
+use brigade_wire::TaskId;
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use tracing::error;
 
 use super::machine::Ticket;
+use super::shared::{Command, Shared};
+use super::submission::{Submission, Target};
+use super::task::closed;
 
-/// The encoded value of a task, or the reason why there is none.
-pub(super) type Outcome = Result<Bytes, TaskError>;
+/// Time that a cancellation waits for the server.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A callback, and the queue of the thread that runs it.
-pub(super) struct Callback {
-    pub(super) run: Box<dyn FnOnce(Outcome) + Send>,
-    pub(super) queue: Sender<Box<dyn FnOnce() + Send>>,
+/// A task: the promise of its outcome.
+#[derive(Debug, Clone)]
+pub struct TaskCell(Promise<Facts, Plain<Encoded>>);
+
+/// The facts that are known of a task from the start.
+#[derive(Debug)]
+pub struct Facts {
+    id: TaskId,
+    ticket: Ticket,
+    label: Option<Arc<str>>,
+    shared: Arc<Shared>,
+    ended: AtomicBool,
 }
 
-/// A task. The outcome is stored once, by the driver, and taken once, by the handle.
-pub(super) struct TaskCell {
-    pub(super) ticket: Ticket,
-    pub(super) label: Option<Arc<str>>,
-    /// Nothing that panics runs under this lock.
-    state: Mutex<State>,
-    arrived: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    outcome: Slot,
-    waker: Option<Waker>,
-    callbacks: Vec<Callback>,
-}
-
-#[derive(Default)]
-enum Slot {
-    #[default]
-    Pending,
-    Ready(Outcome),
-    Taken(Kind),
-}
-
-/// The kind of an outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Finished,
-    Cancelled,
-    Killed,
-}
-
-impl Kind {
-    fn of(outcome: &Outcome) -> Self {
-        match outcome.as_ref().map_err(TaskError::kind) {
-            Err(TaskErrorKind::Cancelled) => Self::Cancelled,
-            Err(TaskErrorKind::Killed) => Self::Killed,
-            _ => Self::Finished,
-        }
-    }
-}
+/// The encoded value of a task.
+#[derive(Debug, Clone)]
+pub struct Encoded(Bytes);
 
 impl TaskCell {
-    pub(super) fn new(ticket: Ticket, label: Option<Arc<str>>) -> Arc<Self> {
-        Arc::new(Self { ticket, label, state: Mutex::default(), arrived: Condvar::new() })
+    pub(super) fn new(shared: &Arc<Shared>, ticket: Ticket, label: Option<Arc<str>>) -> Self {
+        let facts = Facts {
+            id: TaskId::new(ticket + 1),
+            ticket,
+            label,
+            shared: Arc::clone(shared),
+            ended: AtomicBool::new(false),
+        };
+        Self(Promise::new(facts, Plain::default()))
+    }
+
+    pub(super) fn label(&self) -> Option<Arc<str>> {
+        self.0.label.clone()
     }
 
     /// Stores the outcome and wakes everybody who waits for it. A second one is ignored.
-    pub(super) fn complete(&self, outcome: Outcome) {
-        let mut state = self.state.lock();
-        if !matches!(state.outcome, Slot::Pending) {
+    pub(super) fn complete(&self, outcome: Result<Bytes, TaskError>) {
+        if !self.0.is_pending() {
             return;
         }
-        for callback in state.callbacks.drain(..) {
-            callback.push(outcome.clone());
-        }
-        state.outcome = Slot::Ready(outcome);
-        let waker = state.waker.take();
-        drop(state);
-        self.arrived.notify_all();
-        if let Some(waker) = waker {
-            waker.wake();
+        let before = self.0.complete(outcome.map(Encoded), |(), _| {});
+        if let Some(waiters) = before.and_then(Plain::into_waiters) {
+            let wakeups = waiters.notify();
+            self.0.shared.run_wakers(wakeups.waker.into_iter().chain(wakeups.wakers).collect());
         }
     }
 
-    /// Returns the kind of the outcome if it has arrived, even if it has been taken since.
-    pub(super) fn kind(&self) -> Option<Kind> {
-        match &self.state.lock().outcome {
-            Slot::Pending => None,
-            Slot::Ready(outcome) => Some(Kind::of(outcome)),
-            Slot::Taken(kind) => Some(*kind),
+    /// Asks the driver to end the task. Does not block.
+    pub(super) fn end(&self, kill: bool) {
+        self.0.shared.send(Command::End { ticket: self.0.ticket, kill });
+    }
+
+    /// Returns the kind of the outcome, for which it waits for some time.
+    fn wait_for_end(&self) -> Option<OutcomeKind> {
+        park_for(&self.0, Instant::now().checked_add(CANCEL_PATIENCE));
+        self.0.outcome_kind()
+    }
+}
+
+impl backend::Task for TaskCell {
+    type Backend = Shared;
+
+    fn backend(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    fn promise(&self) -> &Promise<Facts, Plain<Encoded>> {
+        &self.0
+    }
+
+    fn promise_mut(&mut self) -> &mut Promise<Facts, Plain<Encoded>> {
+        &mut self.0
+    }
+
+    fn label(&self) -> Option<&Arc<str>> {
+        self.0.label.as_ref()
+    }
+
+    fn cancel(&self) {
+        self.end(false);
+        self.wait_for_end();
+    }
+
+    fn kill(&self) -> bool {
+        self.end(true);
+        self.wait_for_end() == Some(OutcomeKind::Killed)
+    }
+
+    fn request_cancel(&self) {
+        self.end(false);
+    }
+
+    fn request_kill(&self) {
+        self.end(true);
+    }
+}
+
+impl backend::Facts for Facts {
+    fn id(&self) -> TaskId {
+        self.id
+    }
+
+    fn ended(&self) -> &AtomicBool {
+        &self.ended
+    }
+}
+
+impl backend::Value for Encoded {
+    fn share(&mut self) -> Self {
+        self.clone()
+    }
+
+    fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
+        brigade_codec::decode(&self.0)
+    }
+}
+
+impl Backend for Shared {
+    type Facts = Facts;
+    type Content = Plain<Encoded>;
+    type Task = TaskCell;
+    type Submission = Unsubmitted;
+
+    fn poll_submit(
+        unsubmitted: &mut Unsubmitted,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), SubmitErrorKind>> {
+        let shared = &unsubmitted.cell.0.shared;
+        let entered = ready!(shared.window.poll_enter(context));
+        let sent = entered.is_ok()
+            && unsubmitted.submission.take().is_some_and(|it| shared.send(Command::Submit(it)));
+        Poll::Ready(if sent { Ok(()) } else { Err(closed()) })
+    }
+
+    fn submitted(unsubmitted: Unsubmitted) -> TaskCell {
+        unsubmitted.cell
+    }
+
+    fn is_forked(&self) -> bool {
+        Self::is_forked(self)
+    }
+
+    /// The driver brings the outcome about.
+    fn wait_for(&self, wait: &impl Wait, deadline: Option<Instant>) {
+        if !self.is_forked() {
+            park_for(wait, deadline);
         }
     }
 
-    /// Blocks until the outcome has arrived, or until the deadline.
-    pub(super) fn wait(&self, deadline: Option<Instant>) {
-        let mut state = self.state.lock();
-        while matches!(state.outcome, Slot::Pending) {
-            let Some(deadline) = deadline else {
-                state = self.arrived.wait(state);
-                continue;
-            };
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
+    fn callbacks(&self) -> &Arc<Callbacks<Encoded>> {
+        &self.callbacks
+    }
+
+    fn run_wakers(&self, wakers: Vec<Waker>) {
+        for waker in wakers {
+            if let Err(message) = catch_panic(|| waker.wake()) {
+                error!(message, "waker panicked");
             }
-            state = self.arrived.wait_timeout(state, left).0;
-        }
-    }
-
-    /// Takes the outcome if it has arrived and was not taken before.
-    pub(super) fn take(&self) -> Option<Outcome> {
-        self.state.lock().take()
-    }
-
-    /// Takes the outcome, or wakes the task when it arrives.
-    ///
-    /// # Panics
-    /// If it was taken before.
-    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Outcome> {
-        // Cloned and dropped without the lock, because a waker is user code.
-        let waker = context.waker().clone();
-        let mut state = self.state.lock();
-        let before = match &state.outcome {
-            Slot::Pending => state.waker.replace(waker),
-            Slot::Ready(_) | Slot::Taken(_) => {
-                let outcome = state.take();
-                drop(state);
-                #[expect(clippy::expect_used, reason = "a mistake of the caller, see Panics")]
-                return Poll::Ready(outcome.expect("the outcome was already taken"));
-            }
-        };
-        drop(state);
-        drop(before);
-        Poll::Pending
-    }
-
-    /// Registers a callback. Returns `false` if the outcome was taken before.
-    pub(super) fn on_done(&self, callback: Callback) -> bool {
-        let mut state = self.state.lock();
-        match &state.outcome {
-            Slot::Pending => state.callbacks.push(callback),
-            Slot::Ready(outcome) => callback.push(outcome.clone()),
-            Slot::Taken(_) => return false,
-        }
-        true
-    }
-}
-
-impl State {
-    fn take(&mut self) -> Option<Outcome> {
-        let Slot::Ready(outcome) = &self.outcome else { return None };
-        let kind = Kind::of(outcome);
-        match std::mem::replace(&mut self.outcome, Slot::Taken(kind)) {
-            Slot::Ready(outcome) => Some(outcome),
-            Slot::Pending | Slot::Taken(_) => None,
         }
     }
 }
 
-impl Callback {
-    fn push(self, outcome: Outcome) {
-        let Self { run, queue } = self;
-        // The thread ends only after the last sender is gone, and this is one.
-        let _ = queue.send(Box::new(move || run(outcome)));
-    }
+/// A task that is to be submitted, and its record.
+#[derive(Debug)]
+pub struct Unsubmitted {
+    cell: TaskCell,
+    submission: Option<Box<Submission>>,
 }
 
-impl fmt::Debug for TaskCell {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("TaskCell")
-            .field("ticket", &self.ticket)
-            .field("kind", &self.kind())
-            .finish_non_exhaustive()
+impl Unsubmitted {
+    /// Returns `None` for a chunk of a map.
+    pub(super) fn new(submission: Submission) -> Option<Self> {
+        let Target::Task(cell) = &submission.target else { return None };
+        Some(Self { cell: cell.clone(), submission: Some(Box::new(submission)) })
     }
 }

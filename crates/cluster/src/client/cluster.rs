@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use brigade_pool::{SubmitError, Task};
+use brigade_task::{NamedFunction, SubmitError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::ClusterHandle;
+use super::ClusterSubmitFuture;
 use super::batch::Batch;
 use super::builder::ClusterBuilder;
-use super::handle::ClusterHandle;
 use super::map::{ClusterMap, ClusterMapUnordered};
 use super::prepare::Place;
 use super::shared::{Command, Shared};
-use super::submit_future::ClusterSubmitFuture;
 use super::task::ClusterTask;
 use crate::error::ClusterError;
 
@@ -26,13 +26,13 @@ use crate::error::ClusterError;
 ///
 /// Dropping it waits for the answers to the submissions, for at most 5 s, and leaves the tasks to
 /// the nodes. Handles without an outcome then end with
-/// [`Disconnected`](brigade_pool::TaskErrorKind::Disconnected).
+/// [`Disconnected`](brigade_task::TaskErrorKind::Disconnected).
 ///
 /// ```no_run
-/// use brigade::Task;
+/// use brigade::Key;
 /// use brigade::cluster::Cluster;
 ///
-/// pub static LENGTH: Task<String, usize> = Task::new("length/1", |text: String| text.len());
+/// pub static LENGTH: Key<String, usize> = Key::new("length/1", |text: String| text.len());
 ///
 /// let cluster = Cluster::connect("nats://127.0.0.1:4222")?;
 /// let handle = cluster.submit(&LENGTH, "abc".to_owned())?;
@@ -73,16 +73,17 @@ impl Cluster {
     ///
     /// # Errors
     /// As there.
-    pub fn submit<A, R>(
+    pub fn submit<F, A, R, By>(
         &self,
-        task: &Task<A, R>,
+        function: F,
         argument: A,
     ) -> Result<ClusterHandle<R>, SubmitError<A>>
     where
+        F: NamedFunction<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        self.task(task).submit(argument)
+        self.task(function).submit(argument)
     }
 
     /// Submits a task, and blocks until the server has stored it or refused it; see
@@ -90,16 +91,17 @@ impl Cluster {
     ///
     /// # Errors
     /// As there.
-    pub fn try_submit<A, R>(
+    pub fn try_submit<F, A, R, By>(
         &self,
-        task: &Task<A, R>,
+        function: F,
         argument: A,
     ) -> Result<ClusterHandle<R>, SubmitError<A>>
     where
+        F: NamedFunction<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        self.task(task).try_submit(argument)
+        self.task(function).try_submit(argument)
     }
 
     /// Submits a task like [`try_submit`](Self::try_submit), but waits at most `timeout` for room
@@ -107,66 +109,71 @@ impl Cluster {
     ///
     /// # Errors
     /// As there.
-    pub fn submit_timeout<A, R>(
+    pub fn submit_timeout<F, A, R, By>(
         &self,
-        task: &Task<A, R>,
+        function: F,
         argument: A,
         timeout: Duration,
     ) -> Result<ClusterHandle<R>, SubmitError<A>>
     where
+        F: NamedFunction<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        self.task(task).submit_timeout(argument, timeout)
+        self.task(function).submit_timeout(argument, timeout)
     }
 
     /// Submits a task as a future, which waits where [`submit`](Self::submit) blocks.
     ///
     /// # Errors
     /// As `submit`.
-    pub fn submit_async<A, R>(&self, task: &Task<A, R>, argument: A) -> ClusterSubmitFuture<A, R>
+    pub fn submit_async<F, A, R, By>(&self, function: F, argument: A) -> ClusterSubmitFuture<A, R>
     where
+        F: NamedFunction<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        self.task(task).submit_async(argument)
+        self.task(function).submit_async(argument)
     }
 
     /// Returns a builder for a task with settings of its own.
-    pub fn task<A, R>(&self, task: &Task<A, R>) -> ClusterTask<'_, A, R>
+    pub fn task<F, A, R, By>(&self, function: F) -> ClusterTask<'_, A, R>
     where
+        F: NamedFunction<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        ClusterTask::new(&self.shared, Place::Client, task)
+        ClusterTask::new(&self.shared, Place::Client, function.name_and_types())
     }
 
     /// Applies a task to each input and yields the results in the order of the inputs.
     ///
     /// The iterator is lazy and bounded: it takes inputs as results are consumed. A task that fails
     /// yields an error item, and the iteration continues.
-    pub fn map<A, R, I>(&self, task: &Task<A, R>, inputs: I) -> ClusterMap<'_, I::IntoIter, R>
+    pub fn map<F, I, R, By>(&self, function: F, inputs: I) -> ClusterMap<'_, I::IntoIter, R>
     where
-        I: IntoIterator<Item = A>,
-        A: Serialize + DeserializeOwned + 'static,
+        I: IntoIterator,
+        F: NamedFunction<I::Item, R, By>,
+        I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        ClusterMap::new(&self.shared, None, task.name(), inputs.into_iter())
+        ClusterMap::new(&self.shared, None, function.name_and_types(), inputs.into_iter())
     }
 
     /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
     /// completion.
-    pub fn map_unordered<A, R, I>(
+    pub fn map_unordered<F, I, R, By>(
         &self,
-        task: &Task<A, R>,
+        function: F,
         inputs: I,
     ) -> ClusterMapUnordered<'_, I::IntoIter, R>
     where
-        I: IntoIterator<Item = A>,
-        A: Serialize + DeserializeOwned + 'static,
+        I: IntoIterator,
+        F: NamedFunction<I::Item, R, By>,
+        I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        ClusterMapUnordered::new(&self.shared, None, task.name(), inputs.into_iter())
+        ClusterMapUnordered::new(&self.shared, None, function.name_and_types(), inputs.into_iter())
     }
 
     /// Opens a named batch: a set of tasks that a later run of the program continues. See

@@ -204,7 +204,9 @@ impl Driver {
             }
         }
         commands.close();
+        let callbacks = Arc::clone(&self.shared.callbacks);
         self.end(&mut commands).await;
+        callbacks.end();
     }
 
     async fn on_command(&mut self, command: Command) {

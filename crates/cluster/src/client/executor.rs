@@ -1,25 +1,24 @@
 //! Clusters as executors, for code that also runs on a pool.
 
-use std::time::Duration;
-
-use brigade_pool::{Executor, SubmitError, Task, TaskError, TaskHandle, TaskState};
+use brigade_task::{Executor, NamedFunction, SubmitError, TaskError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::ClusterHandle;
 use super::cluster::Cluster;
-use super::handle::ClusterHandle;
+use super::shared::Shared;
 
 /// Runs the same code as a [`Pool`](brigade_pool::Pool), on many machines:
 ///
 /// ```no_run
 /// use brigade::cluster::Cluster;
-/// use brigade::{Executor, Pool, Task, TaskHandle};
+/// use brigade::{Executor, Pool, Key};
 ///
-/// static SQUARE: Task<u64, u64> = Task::new("square/1", |x: u64| x * x);
+/// static SQUARE: Key<u64, u64> = Key::new("square/1", |x: u64| x * x);
 ///
 /// fn sum_of_squares(executor: &impl Executor) -> Result<u64, Box<dyn std::error::Error>> {
-///     let mut sum = executor.submit_key(&SQUARE, 1)?.wait()?;
-///     for square in executor.map_key(&SQUARE, 2..=4) {
+///     let mut sum = executor.submit(&SQUARE, 1)?.wait()?;
+///     for square in executor.map(&SQUARE, 2..=4) {
 ///         sum += square?;
 ///     }
 ///     Ok(sum)
@@ -36,60 +35,28 @@ use super::handle::ClusterHandle;
 /// }
 /// ```
 impl Executor for Cluster {
-    type Handle<R: DeserializeOwned + 'static> = ClusterHandle<R>;
+    type Backend = Shared;
 
-    fn submit_key<A, R>(
+    fn submit<F, A, R, By>(
         &self,
-        task: &Task<A, R>,
+        function: F,
         argument: A,
     ) -> Result<ClusterHandle<R>, SubmitError<A>>
     where
+        F: NamedFunction<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        self.submit(task, argument)
+        Self::submit(self, function, argument)
     }
 
-    fn map_key<A, R, I>(
-        &self,
-        task: &Task<A, R>,
-        inputs: I,
-    ) -> impl Iterator<Item = Result<R, TaskError>>
+    fn map<F, I, R, By>(&self, function: F, inputs: I) -> impl Iterator<Item = Result<R, TaskError>>
     where
-        I: IntoIterator<Item = A>,
-        A: Serialize + DeserializeOwned + 'static,
+        I: IntoIterator,
+        F: NamedFunction<I::Item, R, By>,
+        I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        self.map(task, inputs)
-    }
-}
-
-impl<R: DeserializeOwned + 'static> TaskHandle<R> for ClusterHandle<R> {
-    fn wait(self) -> Result<R, TaskError> {
-        Self::wait(self)
-    }
-
-    fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<R, TaskError>> {
-        Self::wait_timeout(self, timeout)
-    }
-
-    fn cancel(&self) -> bool {
-        Self::cancel(self)
-    }
-
-    fn kill(&self) -> bool {
-        Self::kill(self)
-    }
-
-    fn on_done(&self, callback: impl FnOnce(Result<R, TaskError>) + Send + 'static) {
-        Self::on_done(self, callback);
-    }
-
-    fn state(&self) -> TaskState {
-        Self::state(self)
-    }
-
-    fn is_done(&self) -> bool {
-        Self::is_done(self)
+        Self::map(self, function, inputs)
     }
 }

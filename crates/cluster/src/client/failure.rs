@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brigade_pool::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
+use brigade_task::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
 
 /// Returns the outcome of a task that this client has ended.
 pub(super) fn ended(kill: bool, label: Option<Arc<str>>) -> TaskError {
@@ -31,11 +31,6 @@ pub(super) fn not_submitted(reason: &str) -> SubmitErrorKind {
 
 fn new(kind: TaskErrorKind, label: Option<Arc<str>>) -> TaskError {
     TaskError::of(kind, label.as_deref(), 1, None)
-}
-
-/// Returns the outcome of a task in a fork of the process that connected.
-pub(super) fn forked(label: Option<Arc<str>>) -> TaskError {
-    new(TaskErrorKind::Forked, label)
 }
 
 /// Returns the outcome of a task whose function is not the right one.

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use brigade_pool::TaskError;
 use brigade_sys::sync::{Condvar, Mutex};
+use brigade_task::TaskError;
 
 use crate::message::Items;
 

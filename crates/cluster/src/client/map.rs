@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_pool::{TaskError, types_of};
+use brigade_task::TaskError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -59,11 +59,11 @@ impl<'cluster, I: Iterator, R> ClusterMap<'cluster, I, R> {
     pub(super) fn new(
         shared: &'cluster Arc<Shared>,
         batch: Option<Mapped>,
-        name: &'static str,
+        (name, types): (&str, u64),
         inputs: I,
     ) -> Self {
         let mut chunks = Chunks::new(shared, batch, name, inputs);
-        chunks.settings.types = types_of::<I::Item, R>();
+        chunks.settings.types = types;
         Self { chunks, current: None, next: 0, early: BTreeMap::new(), types: PhantomData }
     }
 }
@@ -72,11 +72,11 @@ impl<'cluster, I: Iterator, R> ClusterMapUnordered<'cluster, I, R> {
     pub(super) fn new(
         shared: &'cluster Arc<Shared>,
         batch: Option<Mapped>,
-        name: &'static str,
+        (name, types): (&str, u64),
         inputs: I,
     ) -> Self {
         let mut chunks = Chunks::new(shared, batch, name, inputs);
-        chunks.settings.types = types_of::<I::Item, R>();
+        chunks.settings.types = types;
         Self { chunks, current: None, types: PhantomData }
     }
 }

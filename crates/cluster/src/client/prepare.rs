@@ -3,7 +3,8 @@
 use std::time::SystemTime;
 
 use brigade_codec::chain;
-use brigade_pool::SubmitErrorKind;
+use brigade_task::SubmitErrorKind;
+use brigade_worker::problem_of_name;
 use serde::Serialize;
 
 use super::machine::{Ticket, WhenFull};
@@ -37,6 +38,9 @@ impl Place {
         (items, hashes): (Items, Vec<u64>),
         target: Target,
     ) -> Result<Submission, SubmitErrorKind> {
+        if let Some(problem) = problem_of_name(name) {
+            return Err(SubmitErrorKind::Function { message: format!("{name:?}: {problem}") });
+        }
         let (key, may_be_done) = match self {
             Self::Client => {
                 let item = ItemId::number(ticket);

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use brigade_sys::fork::Origin as Process;
+use brigade_task::backend::Callbacks;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::callbacks::Callbacks;
+use super::cell::Encoded;
 use super::machine::Ticket;
 use super::map::RunTimes;
 use super::server::Server;
@@ -21,12 +22,12 @@ use crate::names::{Names, Origin};
 pub(super) const WINDOW: usize = 1024;
 
 /// The state that callers, handles and the driver share.
-pub(super) struct Shared {
+pub struct Shared {
     pub(super) names: Names,
     /// The origin of tasks outside of batches.
     pub(super) origin: Origin,
     pub(super) window: Window,
-    pub(super) callbacks: Callbacks,
+    pub(super) callbacks: Arc<Callbacks<Encoded>>,
     /// Run times that maps have learned.
     pub(super) run_times: RunTimes,
     commands: UnboundedSender<Command>,
@@ -61,15 +62,15 @@ pub(super) enum Command {
 impl Shared {
     pub(super) fn new(names: Names, origin: Origin, commands: UnboundedSender<Command>) -> Self {
         Self {
-            names,
             origin,
             window: Window::new(WINDOW),
-            callbacks: Callbacks::default(),
+            callbacks: Callbacks::new(format!("cluster {}", names.queue())),
             run_times: RunTimes::default(),
             commands,
             next_ticket: AtomicU64::new(0),
             is_up: AtomicBool::new(true),
             process: Process::here(),
+            names,
         }
     }
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
-use brigade_pool::{SubmitErrorKind, TaskError};
 use brigade_sys::sync::{Condvar, Mutex};
+use brigade_task::{SubmitErrorKind, TaskError};
 
 use super::cell::TaskCell;
 use super::inbox::Inbox;
@@ -44,7 +44,7 @@ pub(super) enum Content {
 /// The receiver of the outcome.
 #[derive(Debug, Clone)]
 pub(super) enum Target {
-    Task(Arc<TaskCell>),
+    Task(TaskCell),
     /// A chunk of a map.
     Chunk {
         inbox: Arc<Inbox>,
@@ -93,7 +93,7 @@ impl Target {
 
     pub(super) fn label(&self) -> Option<Arc<str>> {
         match self {
-            Self::Task(cell) => cell.label.clone(),
+            Self::Task(cell) => cell.label(),
             Self::Chunk { .. } => None,
         }
     }

@@ -5,17 +5,17 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_pool::{SubmitError, SubmitErrorKind, Task, types_of};
+use brigade_task::{SubmitError, SubmitErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::cell::TaskCell;
-use super::handle::ClusterHandle;
+use super::ClusterHandle;
+use super::ClusterSubmitFuture;
+use super::cell::{TaskCell, Unsubmitted};
 use super::machine::WhenFull;
 use super::prepare::{Place, encode};
 use super::shared::{Command, Shared};
 use super::submission::{Admission, Submission, Target};
-use super::submit_future::ClusterSubmitFuture;
 use crate::message::TaskHead;
 use crate::names::Priority;
 use crate::needs::Needs;
@@ -31,7 +31,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 pub struct ClusterTask<'cluster, A, R> {
     shared: &'cluster Arc<Shared>,
     place: Place,
-    name: &'static str,
+    name: Arc<str>,
     settings: Settings,
     types: PhantomData<fn(A) -> R>,
 }
@@ -72,13 +72,17 @@ where
     A: Serialize + DeserializeOwned + 'static,
     R: Serialize + DeserializeOwned + 'static,
 {
-    pub(super) fn new(shared: &'cluster Arc<Shared>, place: Place, task: &Task<A, R>) -> Self {
-        let settings = Settings { types: types_of::<A, R>(), ..Settings::default() };
-        Self { shared, place, name: task.name(), settings, types: PhantomData }
+    pub(super) fn new(
+        shared: &'cluster Arc<Shared>,
+        place: Place,
+        (name, types): (&str, u64),
+    ) -> Self {
+        let settings = Settings { types, ..Settings::default() };
+        Self { shared, place, name: name.into(), settings, types: PhantomData }
     }
 
     /// Limits the run time of the task. If it takes longer, its worker is killed, and the outcome
-    /// is [`DeadlineExceeded`](brigade_pool::TaskErrorKind::DeadlineExceeded).
+    /// is [`DeadlineExceeded`](brigade_task::TaskErrorKind::DeadlineExceeded).
     pub fn deadline(mut self, limit: Duration) -> Self {
         self.settings.deadline = Some(limit);
         self
@@ -152,7 +156,7 @@ where
         if self.shared.window.enter().is_err() {
             return Err(SubmitError::new(closed(), argument));
         }
-        self.send(prepared).map_err(|kind| SubmitError::new(kind, argument))
+        send(self.shared, prepared).map_err(|kind| SubmitError::new(kind, argument))
     }
 
     /// Submits the task, and blocks until the server has stored it or refused it.
@@ -185,7 +189,8 @@ where
     /// As `submit`.
     pub fn submit_async(&self, argument: A) -> ClusterSubmitFuture<A, R> {
         let prepared = self.prepare(&argument, WhenFull::Wait, None);
-        ClusterSubmitFuture::new(Arc::clone(self.shared), argument, prepared)
+        let unsubmitted = prepared.and_then(|it| Unsubmitted::new(it).ok_or_else(closed));
+        ClusterSubmitFuture::new(argument, unsubmitted)
     }
 
     /// Submits the task and waits for the answer of the server; if the queue is full, until there
@@ -209,14 +214,14 @@ where
             Some(end) if self.shared.window.enter_until(end).map_err(|_| closed())? => {}
             Some(_) => return Err(SubmitErrorKind::TimedOut),
         }
-        let handle = self.send(prepared)?;
+        let handle = send(self.shared, prepared)?;
         if let Some(answer) = admission.wait(timeout.unwrap_or_default() + ANSWER_PATIENCE) {
             return match (answer, timeout) {
                 (Err(SubmitErrorKind::Full), Some(_)) => Err(SubmitErrorKind::TimedOut),
                 (answer, _) => answer.map(|()| handle),
             };
         }
-        handle.end(false);
+        handle.request_cancel();
         let reason = "the server did not answer".to_owned();
         Err(SubmitErrorKind::Disconnected { reason })
     }
@@ -232,15 +237,15 @@ where
         }
         let encoded = encode(argument)?;
         let ticket = self.shared.next_ticket();
-        let label = self.settings.label.clone().unwrap_or_else(|| self.name.into());
-        let target = Target::Task(TaskCell::new(ticket, Some(label)));
+        let label = self.settings.label.clone().unwrap_or_else(|| Arc::clone(&self.name));
+        let target = Target::Task(TaskCell::new(self.shared, ticket, Some(label)));
         let mut items = crate::message::ItemsBuilder::default();
         items.push(&encoded);
         let hash = crate::input_hash::input_hash(&encoded);
         let prepared = self.place.prepare(
             self.shared,
             ticket,
-            self.name,
+            &self.name,
             &self.settings,
             (items.finish(), vec![hash]),
             target,
@@ -250,19 +255,15 @@ where
         submission.admission = admission;
         Ok(submission)
     }
-
-    fn send(&self, submission: Submission) -> Result<ClusterHandle<R>, SubmitErrorKind> {
-        send(self.shared, submission)
-    }
 }
 
 /// Passes a task, which has a place in the window, to the driver.
-pub(super) fn send<R>(
+fn send<R>(
     shared: &Arc<Shared>,
     submission: Submission,
 ) -> Result<ClusterHandle<R>, SubmitErrorKind> {
     let Target::Task(cell) = &submission.target else { return Err(closed()) };
-    let handle = ClusterHandle::new(Arc::clone(cell), Arc::clone(shared));
+    let handle = ClusterHandle::new(cell.clone());
     if shared.send(Command::Submit(Box::new(submission))) { Ok(handle) } else { Err(closed()) }
 }
 

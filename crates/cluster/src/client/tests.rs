@@ -9,8 +9,9 @@ use std::io;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use brigade_pool::{Executor, SubmitErrorKind, Task, TaskErrorKind, TaskHandle, TaskState};
+use brigade_task::{Executor, SubmitErrorKind, TaskErrorKind, TaskState};
 use brigade_testkit::{BOUND, NatsServer, Watchdog, wait_until};
+use brigade_worker::Key;
 use futures_util::future::join_all;
 
 use super::*;
@@ -21,12 +22,12 @@ use crate::stale_server::{Consumers, StaleServer};
 use fake_node::FakeNode;
 use server::Server;
 
-static DOUBLE: Task<u64, u64> = Task::new("double/1", |number: u64| number * 2);
-static LENGTH: Task<Vec<u8>, u64> = Task::new("length/1", |bytes: Vec<u8>| bytes.len() as u64);
-static REPEAT: Task<u32, Vec<u8>> = Task::new("repeat/1", |count: u32| vec![7; count as usize]);
+static DOUBLE: Key<u64, u64> = Key::new("double/1", |number: u64| number * 2);
+static LENGTH: Key<Vec<u8>, u64> = Key::new("length/1", |bytes: Vec<u8>| bytes.len() as u64);
+static REPEAT: Key<u32, Vec<u8>> = Key::new("repeat/1", |count: u32| vec![7; count as usize]);
 
 /// Fails if the argument is odd.
-static FAILS: Task<u64, u64> = Task::named("fails-if-odd/1");
+static FAILS: Key<u64, u64> = Key::named("fails-if-odd/1");
 
 /// Runs a test with a server of its own, if the program is installed.
 fn with_server(test: impl FnOnce(&mut NatsServer)) {
@@ -98,7 +99,7 @@ fn maps_keep_the_order_and_their_failures() {
             cluster.map_unordered(&DOUBLE, 0..500).chunk(7).map(Result::unwrap).collect();
         doubled.sort_unstable();
         assert_eq!(doubled, (0..500).map(|n| 2 * n).collect::<Vec<u64>>());
-        assert_eq!(cluster.map_key(&DOUBLE, 0..3).count(), 3);
+        assert_eq!(cluster.map(&DOUBLE, 0..3).count(), 3);
         let results: Vec<bool> = cluster.map(&FAILS, 0..50).map(|r| r.is_ok()).collect();
         assert_eq!(results, (0..50).map(|n| n % 2 == 0).collect::<Vec<bool>>());
         // An abandoned map leaves nothing in the queue.
@@ -304,8 +305,8 @@ fn a_client_connects_without_blocking_its_thread() {
 #[test]
 fn the_same_code_runs_on_a_cluster_and_on_a_pool() {
     fn double(executor: &impl Executor) -> u64 {
-        let handle = executor.submit_key(&DOUBLE, 2).unwrap();
-        TaskHandle::wait(handle).unwrap()
+        let handle = executor.submit(&DOUBLE, 2).unwrap();
+        handle.wait().unwrap()
     }
     with_server(|server| {
         let cluster = connect(server);

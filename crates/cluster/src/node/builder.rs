@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use brigade_pool::{Encoded, Pool, PoolBuilder, Task};
+use brigade_pool::{Encoded, Key, Pool, PoolBuilder};
 
 use super::driver::NodeChoice;
 use super::functions::Functions;
@@ -16,10 +16,10 @@ use crate::queue_options::{QueueOptions, impl_queue_options};
 /// records their outcomes.
 ///
 /// ```no_run
-/// use brigade::Task;
+/// use brigade::Key;
 /// use brigade_cluster::Node;
 ///
-/// static LENGTH: Task<String, usize> = Task::new("length/1", |text: String| text.len());
+/// static LENGTH: Key<String, usize> = Key::new("length/1", |text: String| text.len());
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
 ///     brigade::init();
@@ -77,7 +77,7 @@ impl NodeBuilder {
     }
 
     /// Lets the node run the tasks of a function.
-    pub fn register<A, R>(mut self, task: &Task<A, R>) -> Self {
+    pub fn register<A, R>(mut self, task: &Key<A, R>) -> Self {
         self.add(task);
         self
     }
@@ -86,15 +86,15 @@ impl NodeBuilder {
     /// registered; see [`PoolBuilder::worker_command`].
     ///
     /// # Panics
-    /// As [`Task::named`].
+    /// As [`Key::named`].
     pub fn register_name(mut self, name: impl Into<String>) -> Self {
         // Names are as few as functions, and live as long.
         let name: &'static str = Box::leak(name.into().into_boxed_str());
-        self.add(&Task::<Encoded, Encoded>::named(name));
+        self.add(&Key::<Encoded, Encoded>::named(name));
         self
     }
 
-    fn add<A, R>(&mut self, task: &Task<A, R>) {
+    fn add<A, R>(&mut self, task: &Key<A, R>) {
         let name = task.name();
         if !self.functions.add(task) {
             self.duplicate = Some(name);

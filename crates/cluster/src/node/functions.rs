@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brigade_pool::{Encoded, Task, signature, types_of};
+use brigade_pool::{Encoded, Key, signature, types_of};
 
 /// The functions that a node runs. Their values are known to the worker only.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub(super) struct Functions(BTreeMap<&'static str, Function>);
 
 #[derive(Debug)]
 struct Function {
-    task: Task<Encoded, Encoded>,
+    task: Key<Encoded, Encoded>,
     /// The hash of its types; 0 if only the worker program knows them.
     types: u64,
     signature: fn() -> String,
@@ -19,12 +19,12 @@ struct Function {
 impl Functions {
     /// Adds a function. Returns `false` if the name is taken.
     #[must_use]
-    pub(super) fn add<A, R>(&mut self, task: &Task<A, R>) -> bool {
+    pub(super) fn add<A, R>(&mut self, task: &Key<A, R>) -> bool {
         let (types, signature) = (types_of::<A, R>(), signature::<A, R> as fn() -> String);
         self.0.insert(task.name(), Function { task: task.erase(), types, signature }).is_none()
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Task<Encoded, Encoded>> {
+    pub(super) fn get(&self, name: &str) -> Option<&Key<Encoded, Encoded>> {
         self.0.get(name).map(|function| &function.task)
     }
 

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use brigade_codec::encode;
-use brigade_pool::{Encoded, Handle, Pool, SubmitErrorKind, Task, TaskError, TaskErrorKind};
+use brigade_pool::{Encoded, Handle, Key, Pool, SubmitErrorKind, TaskError, TaskErrorKind};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -76,7 +76,7 @@ impl Runs {
     pub(super) fn start(
         &mut self,
         token: Token,
-        function: &Task<Encoded, Encoded>,
+        function: &Key<Encoded, Encoded>,
         head: &TaskHead,
         priority: Priority,
         mut items: Items,
@@ -92,7 +92,7 @@ impl Runs {
                 return Some(failed(token, &codec_error(head, "it has no argument".to_owned())));
             }
         };
-        let mut task = self.pool.task_key(function).priority(match priority {
+        let mut task = self.pool.task(function).priority(match priority {
             Priority::High => 1,
             Priority::Normal => 0,
             Priority::Low => -1,

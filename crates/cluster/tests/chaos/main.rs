@@ -104,7 +104,7 @@ impl Drop for Over<'_> {
 /// Returns the results of a local pool, without the milliseconds.
 fn results_of_a_pool(tasks: u32) -> Vec<u64> {
     let pool = Pool::builder().workers(2).build().unwrap();
-    pool.map_key(&WORK, (0..tasks).map(|number| (number, 0))).map(Result::unwrap).collect()
+    pool.map(&WORK, (0..tasks).map(|number| (number, 0))).map(Result::unwrap).collect()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use brigade::{Task, TaskError};
+use brigade::{Key, TaskError};
 use brigade_cluster::{Cluster, ClusterError, Node};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, Network, Random, pause, wait_until};
@@ -47,13 +47,13 @@ const MAX_DEATHS: u32 = 100;
 
 /// Notes that the task with this number runs, takes some milliseconds, and returns a number that
 /// depends on the first.
-pub(crate) static WORK: Task<(u32, u64), u64> = Task::new("work/1", work);
+pub(crate) static WORK: Key<(u32, u64), u64> = Key::new("work/1", work);
 
 /// Notes that it runs, waits until its node has leave to go on, and returns the node's id.
-pub(crate) static HOLD: Task<(), u32> = Task::new("hold/1", hold);
+pub(crate) static HOLD: Key<(), u32> = Key::new("hold/1", hold);
 
 /// Notes that it runs, and kills its node.
-pub(crate) static KILL_NODE: Task<(), ()> = Task::new("kill-node/1", kill_node);
+pub(crate) static KILL_NODE: Key<(), ()> = Key::new("kill-node/1", kill_node);
 
 fn work((number, millis): (u32, u64)) -> u64 {
     note(number);

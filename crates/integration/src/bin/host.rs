@@ -28,7 +28,7 @@ fn main() {
             outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("its result");
         }
         "named" => {
-            let handle = pool().submit_named::<u64, u64>("double", 1).expect("a task");
+            let handle = pool().submit::<_, u64, u64, _>("double", 1).expect("a task");
             println!("{}", outcome(handle).expect_err("no such function"));
         }
         "dies" => {

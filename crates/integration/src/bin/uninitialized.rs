@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     };
     match builder.build() {
         Ok(pool) if server => {
-            let handle = pool.submit_named::<u64, u64>("double", 21).expect("a task");
+            let handle = pool.submit::<_, u64, u64, _>("double", 21).expect("a task");
             ExitCode::from(u8::from(outcome(handle).expect("its result") != 42))
         }
         Ok(pool) => {

@@ -378,7 +378,7 @@ fn seeds_depend_on_the_seed_and_the_input_alone() {
     caller.put(0).unwrap();
     assert_eq!(received(&caller).result.unwrap(), first[0]);
     assert_eq!(brigade::worker::seed(), None);
-    let by_key = one.map_key(&JOIN, [vec!["a".to_owned()]]).seed(7).next().unwrap();
+    let by_key = one.map(&JOIN, [vec!["a".to_owned()]]).seed(7).next().unwrap();
     assert!(by_key.unwrap_err().to_string().contains("has no seed"));
 }
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use brigade::pool::Encoded;
-use brigade::{Pool, SharedBuf, SubmitErrorKind, Task, TaskErrorKind};
+use brigade::{Key, Pool, SharedBuf, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{JOIN, builder, pool};
 use brigade_testkit::{BOUND, Watchdog, outcome};
 use brigade_wire::codec;
@@ -17,15 +17,15 @@ struct Parcel {
     content: Option<Vec<u8>>,
 }
 
-static REPACK: Task<Parcel, (usize, Parcel)> = Task::new("repack/1", |mut parcel: Parcel| {
+static REPACK: Key<Parcel, (usize, Parcel)> = Key::new("repack/1", |mut parcel: Parcel| {
     parcel.weights.reverse();
     (parcel.weights.len(), parcel)
 });
-static REVERSE: Task<Vec<u8>, Vec<u8>> = Task::new("reverse/1", |mut bytes: Vec<u8>| {
+static REVERSE: Key<Vec<u8>, Vec<u8>> = Key::new("reverse/1", |mut bytes: Vec<u8>| {
     bytes.reverse();
     bytes
 });
-static PICKY: Task<u64, u64> = Task::new("picky/1", brigade_integration::picky);
+static PICKY: Key<u64, u64> = Key::new("picky/1", brigade_integration::picky);
 
 fn encoded<T: Serialize + 'static>(value: &T) -> Encoded {
     let mut bytes = Vec::new();
@@ -61,22 +61,22 @@ proptest! {
         parcels in proptest::collection::vec(parcels(), 1..20), chunk in 1_usize..9
     ) {
         let pool = pool(1);
-        let expected: Vec<_> = pool.map_key(&REPACK, parcels.clone()).map(Result::unwrap).collect();
+        let expected: Vec<_> = pool.map(&REPACK, parcels.clone()).map(Result::unwrap).collect();
         let (repack, reverse) = (REPACK.erase(), REVERSE.erase());
         let inputs = || parcels.iter().map(encoded);
-        let erased = pool.map_key(&repack, inputs()).chunk(chunk).map(Result::unwrap);
+        let erased = pool.map(&repack, inputs()).chunk(chunk).map(Result::unwrap);
         prop_assert!(erased.eq(expected.iter().map(encoded)));
         let mut unordered: Vec<_> =
-            pool.map_key_unordered(&repack, inputs()).map(|it| it.unwrap().into_bytes()).collect();
+            pool.map_unordered(&repack, inputs()).map(|it| it.unwrap().into_bytes()).collect();
         unordered.sort();
         let mut sorted: Vec<_> = expected.iter().map(|it| encoded(it).into_bytes()).collect();
         sorted.sort();
         prop_assert_eq!(unordered, sorted);
         for (parcel, expected) in parcels.iter().zip(&expected) {
-            let handle = pool.submit_key(&repack, encoded(parcel)).expect("a task");
+            let handle = pool.submit(&repack, encoded(parcel)).expect("a task");
             prop_assert_eq!(outcome(handle).unwrap(), encoded(expected));
             let bytes = parcel.content.clone().unwrap_or_default();
-            let handle = pool.submit_key(&reverse, encoded(&bytes)).expect("a task");
+            let handle = pool.submit(&reverse, encoded(&bytes)).expect("a task");
             let reversed: Vec<u8> = bytes.into_iter().rev().collect();
             prop_assert_eq!(outcome(handle).unwrap(), encoded(&reversed));
         }
@@ -87,7 +87,7 @@ proptest! {
 fn large_bytes_pass_through_an_erased_task() {
     let pool = pool(2);
     let bytes: Vec<u8> = (0..=250).cycle().take(5 << 20).collect();
-    let handle = pool.submit_key(&REVERSE.erase(), encoded(&bytes)).expect("a task");
+    let handle = pool.submit(&REVERSE.erase(), encoded(&bytes)).expect("a task");
     let reversed: Vec<u8> = bytes.iter().rev().copied().collect();
     assert!(outcome(handle).unwrap() == encoded(&reversed));
 }
@@ -96,16 +96,16 @@ fn large_bytes_pass_through_an_erased_task() {
 fn a_worker_of_another_program_finds_the_function_by_its_name() {
     let pool = server();
     let texts = |number: usize| vec!["ab".to_owned(); number];
-    let handle = pool.submit_key(&JOIN, texts(2)).expect("a task");
+    let handle = pool.submit(&JOIN, texts(2)).expect("a task");
     assert_eq!(outcome(handle).unwrap(), "abab");
-    let named: Task<Vec<String>, String> = Task::named("join/1");
-    let handle = pool.try_submit_key(&named, texts(3)).expect("a task");
+    let named: Key<Vec<String>, String> = Key::named("join/1");
+    let handle = pool.try_submit(&named, texts(3)).expect("a task");
     assert_eq!(outcome(handle).unwrap(), "ababab");
-    let lengths = pool.map_key(&named.erase(), (0..500).map(|number| encoded(&texts(number % 9))));
+    let lengths = pool.map(&named.erase(), (0..500).map(|number| encoded(&texts(number % 9))));
     for (number, result) in (0..500).zip(lengths) {
         assert_eq!(result.unwrap(), encoded(&"ab".repeat(number % 9)));
     }
-    let error = outcome(pool.submit_key(&PICKY, 1).expect("a task")).unwrap_err();
+    let error = outcome(pool.submit(&PICKY, 1).expect("a task")).unwrap_err();
     assert!(error.to_string().contains("unknown function \"picky/1\""), "{error}");
 }
 
@@ -114,7 +114,7 @@ fn a_worker_program_tells_its_functions() {
     let names = server().registered_functions().unwrap();
     assert!(names.iter().any(|name| name == "double") && names.iter().any(|name| name == "join/1"));
     for name in &names {
-        assert_eq!(Task::<Encoded, Encoded>::learned(name).unwrap().name(), name);
+        assert_eq!(Key::<Encoded, Encoded>::learned(name).unwrap().name(), name);
         assert!(!name.starts_with("brigade"), "{name}");
     }
     assert!(pool(1).registered_functions().unwrap().is_empty());
@@ -125,19 +125,16 @@ fn a_worker_of_the_same_build_needs_no_names() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg("an argument");
     let pool = builder(1).worker_command(&command).build().unwrap();
-    assert_eq!(
-        outcome(pool.submit_key(&JOIN, vec!["a".to_owned()]).expect("a task")).unwrap(),
-        "a"
-    );
+    assert_eq!(outcome(pool.submit(&JOIN, vec!["a".to_owned()]).expect("a task")).unwrap(), "a");
 }
 
 #[test]
 fn a_key_without_a_function_needs_another_program() {
-    let error = pool(1).submit_key(&Task::<u8, u8>::named("elsewhere/1"), 7).unwrap_err();
+    let error = pool(1).submit(&Key::<u8, u8>::named("elsewhere/1"), 7).unwrap_err();
     let SubmitErrorKind::Function { message } = error.kind() else { panic!("{error:?}") };
     assert!(message.contains("\"elsewhere/1\" has no function in this program"), "{message}");
     assert_eq!(error.into_argument(), 7);
-    let results: Vec<_> = pool(1).map_key(&Task::<u8, u8>::named("elsewhere/1"), [7]).collect();
+    let results: Vec<_> = pool(1).map(&Key::<u8, u8>::named("elsewhere/1"), [7]).collect();
     assert!(matches!(results[..], [Err(ref error)] if error.to_string().contains("elsewhere/1")));
 }
 
@@ -148,10 +145,10 @@ fn the_name_is_the_label_unless_another_is_set() {
         let error = outcome(task.submit(7).expect("a task")).unwrap_err();
         error.label().map(str::to_owned)
     };
-    assert_eq!(label(pool.task_key(&PICKY)).as_deref(), Some("picky/1"));
-    assert_eq!(label(pool.task_key(&PICKY).label("seven")).as_deref(), Some("seven"));
+    assert_eq!(label(pool.task(&PICKY)).as_deref(), Some("picky/1"));
+    assert_eq!(label(pool.task(&PICKY).label("seven")).as_deref(), Some("seven"));
     // One panics in the middle of a chunk, one dies.
-    let results: Vec<_> = pool.map_key(&PICKY, [1, 7, 2, 50, 3]).chunk(5).collect();
+    let results: Vec<_> = pool.map(&PICKY, [1, 7, 2, 50, 3]).chunk(5).collect();
     for failed in [1, 3] {
         assert_eq!(results[failed].as_ref().unwrap_err().label(), Some("picky/1"));
     }
@@ -160,7 +157,7 @@ fn the_name_is_the_label_unless_another_is_set() {
 
 #[test]
 fn a_result_with_shared_buffers_cannot_be_erased_and_leaves_none_behind() {
-    static MAKE: Task<u8, SharedBuf> = Task::new("make/1", |byte: u8| {
+    static MAKE: Key<u8, SharedBuf> = Key::new("make/1", |byte: u8| {
         let mut buffer = brigade::worker::alloc(1 << 20).expect("memory");
         buffer.fill(byte);
         buffer.freeze()
@@ -169,14 +166,14 @@ fn a_result_with_shared_buffers_cannot_be_erased_and_leaves_none_behind() {
     let _watchdog = Watchdog::new("buffers that were not released", BOUND);
     let erased = MAKE.erase();
     for byte in 0..40_u8 {
-        let handle = pool.submit_key(&erased, encoded(&byte)).expect("a task");
+        let handle = pool.submit(&erased, encoded(&byte)).expect("a task");
         let error = outcome(handle).unwrap_err();
         assert!(matches!(error.kind(), TaskErrorKind::Codec { .. }), "{error:?}");
         assert!(error.to_string().contains("shared buffers"), "{error}");
     }
-    for result in pool.map_key(&erased, (0..40_u8).map(|byte| encoded(&byte))).chunk(2) {
+    for result in pool.map(&erased, (0..40_u8).map(|byte| encoded(&byte))).chunk(2) {
         assert!(result.unwrap_err().to_string().contains("shared buffers"));
     }
-    let handle = pool.submit_key(&MAKE, 3).expect("a task");
+    let handle = pool.submit(&MAKE, 3).expect("a task");
     assert_eq!(outcome(handle).unwrap()[..], vec![3; 1 << 20]);
 }

@@ -81,9 +81,9 @@ fn a_handle_given_twice_counts_once() {
 fn waiting_for_no_handles_returns_at_once() {
     let _watchdog = watch();
     for until in [Until::All, Until::First, Until::FirstError] {
-        assert_eq!(numbers(&wait::<u64, _>([], until, None)), (vec![], vec![]));
+        assert_eq!(numbers(&wait([] as [&Handle<u64>; 0], until, None)), (vec![], vec![]));
     }
-    assert!(as_completed::<u64>([]).next().is_none());
+    assert!(as_completed([] as [Handle<u64>; 0]).next().is_none());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::mem;
 
 use brigade_sys::thin_bytes::ThinBytes;
+use brigade_task::backend;
 use brigade_wire::TaskId;
 
 use super::{OutcomeKind, Waiters};
@@ -16,7 +17,7 @@ use crate::task_span::TaskSpan;
 /// Arguments and values take two words each, and an enum of both would take three. So their most
 /// common variants are variants of this one, and the others are boxed.
 #[derive(Debug)]
-pub(super) enum Content {
+pub enum Content {
     FewArgument(Few),
     CopiedArgument(ThinBytes),
     LargeArgument(Box<Argument>),
@@ -27,6 +28,26 @@ pub(super) enum Content {
     LargeValue(Box<Value>),
     Failure(TaskError),
     Taken(OutcomeKind),
+}
+
+/// The argument and the span of a task, which are in one box with those who wait for it.
+#[derive(Debug)]
+pub struct Attached {
+    pub(super) argument: Argument,
+    /// `None` for a task in whose run no subscriber is interested.
+    pub(crate) span: Option<Box<TaskSpan>>,
+}
+
+impl Attached {
+    /// Nothing, for those who wait for an item.
+    pub(crate) const NOTHING: Self = Self { argument: Argument::EMPTY, span: None };
+}
+
+impl backend::Attached for Attached {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.span.is_none()
+    }
 }
 
 impl From<Argument> for Content {
@@ -53,7 +74,27 @@ impl From<Outcome> for Content {
 }
 
 impl Content {
-    pub(super) fn is_pending(&self) -> bool {
+    /// Returns the argument and the span of a task without an outcome.
+    #[inline]
+    pub(super) fn argument(&mut self) -> Option<(ArgumentRef<'_>, Option<&mut TaskSpan>)> {
+        match self {
+            Self::FewArgument(few) => Some((ArgumentRef::Bytes(few), None)),
+            Self::CopiedArgument(bytes) => Some((ArgumentRef::Bytes(bytes), None)),
+            Self::LargeArgument(argument) => Some((ArgumentRef::Whole(argument), None)),
+            Self::Watched(waiters) => {
+                let Attached { argument, span } = &mut waiters.attached;
+                Some((ArgumentRef::Whole(argument), span.as_deref_mut()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl backend::Content for Content {
+    type Value = Value;
+    type Attached = Attached;
+
+    fn is_pending(&self) -> bool {
         match self {
             Self::FewArgument(_)
             | Self::CopiedArgument(_)
@@ -67,31 +108,14 @@ impl Content {
         }
     }
 
-    /// Returns the argument and the span of a task without an outcome.
-    #[inline]
-    pub(super) fn argument(&mut self) -> Option<(ArgumentRef<'_>, Option<&mut TaskSpan>)> {
-        match self {
-            Self::FewArgument(few) => Some((ArgumentRef::Bytes(few), None)),
-            Self::CopiedArgument(bytes) => Some((ArgumentRef::Bytes(bytes), None)),
-            Self::LargeArgument(argument) => Some((ArgumentRef::Whole(argument), None)),
-            Self::Watched(waiters) => {
-                let Waiters { argument, span, .. } = &mut **waiters;
-                Some((ArgumentRef::Whole(argument), span.as_deref_mut()))
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns those who wait, if there are any.
-    pub(super) fn waiters(&mut self) -> Option<&mut Waiters> {
+    fn waiters(&mut self) -> Option<&mut Waiters> {
         match self {
             Self::Watched(waiters) => Some(waiters),
             _ => None,
         }
     }
 
-    /// Returns those who wait for a task without an outcome, to add one.
-    pub(super) fn waiters_of(&mut self, task: TaskId) -> Option<&mut Waiters> {
+    fn waiters_of(&mut self, task: TaskId) -> Option<&mut Waiters> {
         if self.is_pending() && !matches!(self, Self::Watched(_)) {
             let argument = match mem::replace(self, Self::Taken(OutcomeKind::Value)) {
                 Self::FewArgument(few) => Argument::Inline(Bytes::Few(few)),
@@ -99,22 +123,21 @@ impl Content {
                 Self::LargeArgument(argument) => *argument,
                 _ => unreachable!("checked above"),
             };
-            *self = Self::Watched(Box::new(Waiters::of(task, argument)));
+            let attached = Attached { argument, span: None };
+            *self = Self::Watched(Box::new(Waiters::of(task, attached)));
         }
         self.waiters()
     }
 
-    /// Frees the waiters if there are none any more.
-    pub(super) fn free_waiters(&mut self) {
+    fn free_waiters(&mut self) {
         if let Self::Watched(waiters) = self
             && waiters.is_empty()
         {
-            *self = mem::replace(&mut waiters.argument, Argument::EMPTY).into();
+            *self = mem::replace(&mut waiters.attached.argument, Argument::EMPTY).into();
         }
     }
 
-    /// Returns the kind of the outcome, if there is one or was one.
-    pub(super) fn outcome_kind(&self) -> Option<OutcomeKind> {
+    fn outcome_kind(&self) -> Option<OutcomeKind> {
         match self {
             Self::FewValue(_) | Self::CopiedValue(_) | Self::LargeValue(_) => {
                 Some(OutcomeKind::Value)
@@ -125,9 +148,8 @@ impl Content {
         }
     }
 
-    /// Takes the outcome, if there is one.
     #[inline]
-    pub(super) fn take_outcome(&mut self) -> Option<Outcome> {
+    fn take_outcome(&mut self) -> Option<Outcome> {
         let kind = self.outcome_kind()?;
         match mem::replace(self, Self::Taken(kind)) {
             Self::FewValue(few) => Some(Ok(Value::Inline(Bytes::Few(few)))),
@@ -137,10 +159,20 @@ impl Content {
             _ => None,
         }
     }
+
+    #[inline]
+    fn short_value(&self) -> Option<&[u8]> {
+        match self {
+            Self::FewValue(few) => Some(few),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use brigade_task::backend::Content as _;
+
     use super::*;
 
     #[test]

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
+use brigade_task::backend::{Content as _, Promise};
 use brigade_wire::{TaskId, items};
 
 use super::attributes::{Attributes, Rare};
-use super::{Facts, Kind, NO_KEY, TaskCell, Waiters};
+use super::{Attached, Facts, Kind, NO_KEY, TaskCell};
 use crate::chunk::ChunkProgress;
 use crate::deadlines::TaskDeadlines;
 use crate::function_ref::FunctionRef;
 use crate::payload::Argument;
 use crate::run_record::RunRecord;
-use crate::sync::{AtomicBool, AtomicU32, Guarded, Mutex};
+use crate::sync::{AtomicBool, AtomicU32, Mutex};
 
 impl TaskCell {
     /// Creates a task for a handle. `ordinary` are the attributes of the pool's tasks that have
@@ -96,7 +97,7 @@ impl TaskCell {
             may_look: AtomicBool::new(false),
             weight: AtomicU8::new(0),
         };
-        Self(Guarded::new(facts, argument.into()))
+        Self(Promise::new(facts, argument.into()))
     }
 
     /// Splits off the items of a chunk from `at` on, as a chunk of their own that its map knows.
@@ -105,9 +106,10 @@ impl TaskCell {
     /// If the task is not a chunk, or has an outcome.
     pub(crate) fn split_off(&self, at: u32) -> Self {
         let mut content = self.content();
-        let Some(Waiters { argument, span, .. }) = content.waiters_of(self.id) else {
+        let Some(waiters) = content.waiters_of(self.id) else {
             unreachable!("the scheduler divides only chunks that have no outcome");
         };
+        let Attached { argument, span } = &mut waiters.attached;
         let bytes = items::size(argument.as_bytes(), at);
         let argument = argument.split_off(bytes, at);
         let span = span.as_ref().and_then(|span| span.split_off());

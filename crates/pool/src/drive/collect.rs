@@ -67,9 +67,8 @@ use super::deferred::Deferred;
 use super::outcome::{EventData, RunReport};
 use super::shared::{Core, Shared};
 use crate::bytes::Bytes;
-use crate::completion_queue::CompletionQueue;
 use crate::payload::Value;
-use crate::waiting::{Wait, park_for};
+use brigade_task::backend::{Wait, park_for};
 use caller::Caller;
 use collecting::Collecting;
 use glances::{GLANCE, Glance};
@@ -93,29 +92,6 @@ impl Shared {
         if !self.is_forked() {
             self.with_core(|core, deferred| core.collect(None, self, deferred));
         }
-    }
-
-    /// Waits for a token of the queue and removes it; returns `None` once the deadline has passed.
-    ///
-    /// `pool` is the pool of all watched tasks. It is `None` if they belong to several pools, which
-    /// then run their tasks without this thread's help.
-    pub(crate) fn next_finished(
-        pool: Option<&Self>,
-        queue: &CompletionQueue,
-        deadline: Option<Instant>,
-    ) -> Option<u64> {
-        if let Some(token) = queue.take() {
-            return Some(token);
-        }
-        match pool {
-            // With no time left to wait, outcomes that have arrived are still collected.
-            Some(pool) if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
-                pool.collect();
-            }
-            Some(pool) => pool.wait_for(queue, deadline),
-            None => park_for(queue, deadline),
-        }
-        queue.take()
     }
 
     /// Blocks until `wait` is no longer pending or the deadline has passed. Returns immediately in

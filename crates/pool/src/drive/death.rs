@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::{Event, InterruptedAttempt, StartFailure, WorkerDeath};
-use brigade_supervisor::output::last_line;
 use brigade_supervisor::threads::cleaner;
 use brigade_supervisor::{Death, WorkerProcess, note};
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
+use brigade_sys::process::last_line;
 use brigade_wire::slots::{SlotState, SlotTable, slot_tag};
 use brigade_wire::{WorkerId, exit_code};
 

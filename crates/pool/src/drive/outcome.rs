@@ -7,6 +7,7 @@ use brigade_scheduler::{Event, KillCause, Returned, TaskEnd};
 use brigade_supervisor::Death;
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock::{self, Monotonic};
+use brigade_task::error::Circumstances;
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
 use super::interrupted::Interrupted;
@@ -274,10 +275,11 @@ pub(super) fn outcome_of(
             TaskErrorKind::PoolClosed
         }
     };
-    let mut error = TaskError::new(kind).of_task(task.id, attempt, task.label());
-    error.inner.elapsed = elapsed.filter(|_| has_run);
-    error.inner.broke_protocol = broke_protocol;
-    error.inner.quarantined = end == TaskEnd::Quarantined;
-    error.inner.in_the_queue = end == TaskEnd::Expired;
-    Err(error)
+    let error = TaskError::new(kind).of_task(task.id, attempt, task.label());
+    Err(error.under(Circumstances {
+        elapsed: elapsed.filter(|_| has_run),
+        broke_protocol,
+        quarantined: end == TaskEnd::Quarantined,
+        in_the_queue: end == TaskEnd::Expired,
+    }))
 }

@@ -23,7 +23,7 @@ use super::deferred::Deferred;
 use super::shared::{Core, Shared};
 use crate::cell::TaskCell;
 use crate::error::SubmitErrorKind;
-use crate::pool::WhenFull;
+use crate::when_full::WhenFull;
 
 /// A place in the line for room in the queue; lower ones come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,12 +1,12 @@
 //! Runs what was deferred until the core's lock is released.
 
 use brigade_supervisor::threads::cleaner;
+use brigade_task::backend::Wakeups;
 
 use super::deferred::{Deferred, ToFree, Work};
 use super::owner;
 use super::shared::Shared;
 use super::user_code_queue::UserCode;
-use crate::cell::Wakeups;
 
 impl Deferred {
     #[inline]
@@ -47,11 +47,11 @@ impl Work {
                 user_code.push(UserCode::Waker(Some(task), waker));
                 continue;
             }
-            let Wakeups { ring_doorbell, task, waker, wakers, span } = waiters.notify();
+            let Wakeups { ring_doorbell, task, waker, wakers, attached } = waiters.notify();
             if ring_doorbell {
                 shared.ring_caller();
             }
-            if let Some(span) = span {
+            if let Some(span) = attached.span.filter(|span| span.is_open()) {
                 shared.close_span(*span);
             }
             let wakers = waker.into_iter().chain(wakers);

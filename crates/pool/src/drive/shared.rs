@@ -26,17 +26,18 @@ use super::recording::Recording;
 use super::room::{Blocked, Line};
 use super::user_code_queue::{UserCode, UserCodeQueue};
 use super::worker_slot::WorkerSlot;
-use crate::callbacks::Callbacks;
 use crate::cell::TaskCell;
 use crate::config::Config;
 use crate::error::PoolError;
+use crate::payload::Value;
 use crate::task_span::TaskSpan;
 #[cfg(feature = "trace-export")]
 use crate::timeline::Timeline;
-use crate::waiting::Sleeper;
+use brigade_task::backend::Callbacks;
+use brigade_task::backend::Sleeper;
 
 /// The state shared by a pool's threads.
-pub(crate) struct Shared {
+pub struct Shared {
     pub(crate) config: Config,
     origin: Origin,
     core: Mutex<Core>,
@@ -51,7 +52,7 @@ pub(crate) struct Shared {
     pub(crate) woken: Woken,
     /// Process ids of workers that could not be killed.
     pub(super) left_behind: Mutex<Vec<u32>>,
-    pub(crate) callbacks: Arc<Callbacks>,
+    pub(crate) callbacks: Arc<Callbacks<Value>>,
     #[cfg(feature = "trace-export")]
     pub(super) timeline: Option<Timeline>,
     /// Set if workers write outcomes to rings in shared memory; otherwise each worker's attendant
@@ -171,6 +172,12 @@ impl Shared {
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         !self.origin.is_here()
+    }
+
+    /// Returns `true` if workers are started by another command, and may be another program.
+    #[inline]
+    pub(crate) fn runs_other_command(&self) -> bool {
+        self.config.supervisor.command.is_some()
     }
 
     /// Locks the core. Call it only after `is_forked` has returned `false`.

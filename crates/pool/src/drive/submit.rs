@@ -13,9 +13,9 @@ use super::user_code;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::error::{SubmitErrorKind, TaskError};
-use crate::pool::WhenFull;
 use crate::sync::current;
-use crate::waiting::{Sleeper, Wait};
+use crate::when_full::WhenFull;
+use brigade_task::backend::{Sleeper, Wait};
 
 /// Submitters look for outcomes once per this number of tasks. Reading what another core has just
 /// written costs as much as submitting a task.

@@ -11,7 +11,6 @@ use super::owner::Role;
 use super::shared::{Core, Shared};
 use crate::cell::TaskCell;
 use crate::error::PoolError;
-use crate::task_span::kind_name;
 use crate::timeline::{Entry, Ran, Timeline};
 
 impl Core {
@@ -71,7 +70,7 @@ impl Core {
         let Some(cell) = self.scheduler.due(worker).filter(|cell| cell.id == task) else { return };
         let chunk = cell.with_chunk_progress(|chunk| (chunk.answered, chunk.failures.is_empty()));
         let outcome = match (outcome, chunk) {
-            (Err(kind), _) => kind_name(kind),
+            (Err(kind), _) => kind.name(),
             (Ok(_), Some((_, false))) => "items_failed",
             (Ok(_), _) => "succeeded",
         };

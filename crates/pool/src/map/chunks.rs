@@ -10,13 +10,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brigade_task::function::Target;
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::shared::{SharedBuf, exporting};
 use brigade_wire::{items, seed_of_input};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Functions;
 use super::chunk::Results;
 use super::sizing::Sizing;
 use crate::Pool;
@@ -26,8 +26,9 @@ use crate::chunk::ChunkOwner;
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::payload::append_buffers;
-use crate::pool::WhenFull;
-use crate::waiting::Wait;
+use crate::task::label_of;
+use crate::when_full::WhenFull;
+use brigade_task::backend::Wait;
 
 /// Number of frames per worker: one that runs, one that is ready when it ends, one that replaces
 /// that one.
@@ -101,16 +102,12 @@ pub(super) struct Chunks<'pool, I> {
 }
 
 impl<'pool, I> Chunks<'pool, I> {
-    pub(super) fn new(
-        pool: &'pool Pool,
-        Functions { plain, seeded }: Functions,
-        label: Option<&str>,
-        inputs: I,
-    ) -> Self {
+    pub(super) fn new(pool: &'pool Pool, target: &Target<'_>, inputs: I) -> Self {
         let usable = |function: Result<FunctionRef, String>| {
             function.map_err(|message| TaskError::new(TaskErrorKind::Function { message }))
         };
-        let (function, seeded) = (usable(plain), usable(seeded));
+        let function = usable(FunctionRef::to(target, pool.shared().runs_other_command()));
+        let seeded = usable(FunctionRef::seeded(target));
         let mut sizing = Sizing::new(pool.workers());
         if pool.shared().config.scheduler.max_tasks.is_some() {
             // Workers that retire after a number of tasks get single items, so that they are
@@ -123,7 +120,7 @@ impl<'pool, I> Chunks<'pool, I> {
             function,
             seeded,
             seed: None,
-            label: label.map(Arc::from),
+            label: label_of(target),
             inputs,
             exhausted: false,
             window: None,

@@ -1,18 +1,20 @@
 //! Maps as streams of results.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use futures_core::Stream;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Map, MapUnordered};
-use crate::as_stream::AsStream;
-use crate::error::TaskError;
+use brigade_task::{AsStream, PollNext};
 
-impl<F, I: Iterator, R> Map<'_, F, I, R> {
+impl<I, R> Map<'_, I, R>
+where
+    I: Iterator,
+    I::Item: Serialize + 'static,
+    R: DeserializeOwned + 'static,
+{
     /// Returns the results as a `futures_core::Stream`, for any runtime.
     ///
     /// Polling takes inputs from the iterator, which should not block. It does not wait for room in
@@ -27,40 +29,41 @@ impl<F, I: Iterator, R> Map<'_, F, I, R> {
     /// # }
     /// ```
     pub fn into_stream(self) -> AsStream<Self> {
-        AsStream(self)
+        AsStream::new(self)
     }
 }
 
-impl<F, I: Iterator, R> MapUnordered<'_, F, I, R> {
-    /// Returns the results as a `futures_core::Stream`, as [`Map::into_stream`] does.
-    pub fn into_stream(self) -> AsStream<Self> {
-        AsStream(self)
-    }
-}
-
-impl<F, I, R> Stream for AsStream<Map<'_, F, I, R>>
+impl<I, R> MapUnordered<'_, I, R>
 where
     I: Iterator,
     I::Item: Serialize + 'static,
     R: DeserializeOwned + 'static,
 {
-    type Item = Result<R, TaskError>;
+    /// Returns the results as a `futures_core::Stream`, as [`Map::into_stream`] does.
+    pub fn into_stream(self) -> AsStream<Self> {
+        AsStream::new(self)
+    }
+}
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Map { chunks, order, .. } = &mut self.0;
+impl<I, R> PollNext for Map<'_, I, R>
+where
+    I: Iterator,
+    I::Item: Serialize + 'static,
+    R: DeserializeOwned + 'static,
+{
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self { chunks, order, .. } = self;
         chunks.poll_next(context, |settled| order.next(settled))
     }
 }
 
-impl<F, I, R> Stream for AsStream<MapUnordered<'_, F, I, R>>
+impl<I, R> PollNext for MapUnordered<'_, I, R>
 where
     I: Iterator,
     I::Item: Serialize + 'static,
     R: DeserializeOwned + 'static,
 {
-    type Item = Result<R, TaskError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.chunks.poll_next(context, VecDeque::pop_front)
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.chunks.poll_next(context, VecDeque::pop_front)
     }
 }

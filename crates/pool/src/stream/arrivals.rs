@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use crate::completion_queue::CompletionQueue;
 use crate::drive::Shared;
 use crate::sync::{AtomicBool, Ordering};
-use crate::waiting::{Sleeper, Wait};
+use brigade_task::backend::CompletionQueue;
+use brigade_task::backend::{Sleeper, Wait};
 
 /// Notifies the consumers of a stream.
 #[derive(Debug, Default)]

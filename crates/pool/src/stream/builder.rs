@@ -4,10 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_sys::executable::EntryPoint;
-use brigade_sys::sync::Mutex;
-use brigade_worker::context::with_seed;
-use brigade_worker::function_of;
+use brigade_task::Function;
+use brigade_task::function::Here;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,7 +14,7 @@ use super::machine::Limits;
 use crate::Pool;
 use crate::error::PoolError;
 use crate::function_ref::FunctionRef;
-use crate::task::TaskOptions;
+use crate::task::{TaskOptions, label_of};
 
 /// A stream before its start; returned by [`Pool::stream`].
 ///
@@ -24,17 +22,14 @@ use crate::task::TaskOptions;
 #[must_use = "a stream is nothing until it is started"]
 pub struct StreamBuilder<'pool, A, R> {
     pub(super) pool: &'pool Pool,
-    /// The function, for workers.
-    pub(super) entry: EntryPoint,
+    /// The function, or the reason why no worker can call it.
+    pub(super) function: Result<FunctionRef, String>,
     /// The same, for arguments with a seed.
-    pub(super) seeded: EntryPoint,
+    pub(super) seeded: Result<FunctionRef, String>,
     /// The same, for this process; `None` if the function needs a worker.
     pub(super) here: Option<Here<A, R>>,
     pub(super) settings: Settings,
 }
-
-/// A function that runs in this process, with the input's seed.
-pub(super) type Here<A, R> = Arc<dyn Fn(Option<u64>, A) -> R + Send + Sync>;
 
 /// The settings of a stream.
 #[derive(Debug, Clone)]
@@ -84,28 +79,20 @@ impl Pool {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn stream<F, A, R>(&self, function: F) -> StreamBuilder<'_, A, R>
+    pub fn stream<F, A, R, By>(&self, function: F) -> StreamBuilder<'_, A, R>
     where
-        F: Fn(A) -> R + Copy + Send + 'static,
+        F: Function<A, R, By>,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + Send + 'static,
     {
-        let seeded = move |(seed, input): (u64, A)| with_seed(seed, || function(input));
-        // Copied for each call, because it may not be `Sync`.
-        let copy = Mutex::new(function);
-        let here = move |seed, input| {
-            let function = *copy.lock();
-            match seed {
-                Some(seed) => with_seed(seed, || function(input)),
-                None => function(input),
-            }
-        };
+        let target = function.target();
+        let task = TaskOptions { label: label_of(&target), ..TaskOptions::default() };
         StreamBuilder {
             pool: self,
-            entry: function_of::<F, A, R>(function),
-            seeded: function_of::<_, (u64, A), R>(seeded),
-            here: Some(Arc::new(here)),
-            settings: Settings::default(),
+            function: FunctionRef::to(&target, self.shared().runs_other_command()),
+            seeded: FunctionRef::seeded(&target),
+            here: function.here(),
+            settings: Settings { task, ..Settings::default() },
         }
     }
 }
@@ -213,12 +200,15 @@ where
         if shared.is_forked() {
             return Err(PoolError::Forked);
         }
-        let entry = if self.settings.seed.is_some() { self.seeded } else { self.entry };
-        let function = FunctionRef::of(entry)
+        let function = if self.settings.seed.is_some() { &self.seeded } else { &self.function };
+        let function = function
+            .clone()
             .map_err(|problem| PoolError::Configuration { field: "stream", problem })?;
         let here = match (self.settings.workers, &self.here) {
             (Some(0), None) => {
-                let problem = "must be at least 1 for a function that emits items".to_owned();
+                let problem = "must be at least 1, because the function runs only in workers: it emits \
+                               items, or has a name";
+                let problem = problem.to_owned();
                 return Err(PoolError::Configuration { field: "workers", problem });
             }
             (Some(0), here) => here.clone(),
@@ -230,9 +220,9 @@ where
 
 impl<A, R> Clone for StreamBuilder<'_, A, R> {
     fn clone(&self) -> Self {
-        let Self { pool, entry, seeded, here, settings } = self;
-        let (here, settings) = (here.clone(), settings.clone());
-        Self { pool, entry: *entry, seeded: *seeded, here, settings }
+        let Self { pool, function, seeded, here, settings } = self;
+        let (function, seeded) = (function.clone(), seeded.clone());
+        Self { pool, function, seeded, here: here.clone(), settings: settings.clone() }
     }
 }
 

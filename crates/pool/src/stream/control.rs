@@ -6,7 +6,7 @@ use super::task::Task;
 use super::{Stream, StreamReport};
 use crate::cell::TaskCell;
 use crate::error::TimedOut;
-use crate::waiting::Wait;
+use brigade_task::backend::Wait;
 
 impl<A, R> Stream<A, R> {
     /// Accepts no more inputs. The items of those that were put are still delivered; then `recv`
@@ -59,7 +59,7 @@ impl<A, R> Stream<A, R> {
         let submitted: Vec<&TaskCell> =
             submitted.iter().filter_map(Task::cell).chain(others).collect();
         for cell in &submitted {
-            self.shared.wait_for(*cell, deadline);
+            self.shared.wait_for(&***cell, deadline);
         }
         let running: Vec<&TaskCell> =
             submitted.iter().copied().filter(|cell| cell.is_pending()).collect();
@@ -68,7 +68,7 @@ impl<A, R> Stream<A, R> {
         }
         match running.len() {
             0 => Ok(self.report()),
-            pending => Err(TimedOut { pending, total: submitted.len() }),
+            pending => Err(TimedOut::new(pending, submitted.len())),
         }
     }
 

@@ -11,7 +11,8 @@ use super::machine::Machine;
 use super::task::{PoolTask, Task};
 use crate::Pool;
 use crate::emitted::Taken;
-use crate::waiting::Wait;
+use crate::function_ref::FunctionRef;
+use brigade_task::backend::Wait;
 
 impl Pool {
     /// Returns a builder for a stream whose function emits any number of items for each input. Each
@@ -71,8 +72,8 @@ impl Pool {
         };
         StreamBuilder {
             pool: self,
-            entry: emitting_function_of::<F, A, R>(function),
-            seeded: emitting_function_of::<_, (u64, A), R>(seeded),
+            function: FunctionRef::of(emitting_function_of::<F, A, R>(function)),
+            seeded: FunctionRef::of(emitting_function_of::<_, (u64, A), R>(seeded)),
             here: None,
             settings: Settings { flat: true, ..Settings::default() },
         }

@@ -5,11 +5,11 @@ use std::time::Instant;
 use brigade_sys::catch_panic::catch_panic;
 use brigade_wire::Attempt;
 
-use super::builder::Here;
 use super::task::Task;
 use super::{Full, Item, Stream};
 use crate::error::{TaskError, TaskErrorKind};
-use crate::pool::WhenFull;
+use crate::when_full::WhenFull;
+use brigade_task::function::Here;
 
 impl<A, R> Stream<A, R> {
     pub(super) fn put_here(

@@ -12,8 +12,8 @@ use crate::cell::TaskCell;
 use crate::emitted::Emitted;
 use crate::error::{SubmitError, SubmitErrorKind};
 use crate::payload::Argument;
-use crate::pool::WhenFull;
 use crate::run_record::RunRecord;
+use crate::when_full::WhenFull;
 
 impl<A, R> Stream<A, R>
 where

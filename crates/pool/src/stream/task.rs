@@ -14,7 +14,7 @@ use crate::emitted::{Emitted, Taken};
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::payload::Value;
 use crate::run_record::{Run, RunRecord};
-use crate::waiting::Wait;
+use brigade_task::backend::{Value as _, Wait};
 
 /// An input, and later its result.
 #[derive(Debug)]

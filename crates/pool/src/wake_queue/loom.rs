@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::{SLEEPS, Seat, Ticket, WakeQueue};
+use super::{SLEEPS, Seat, WakeQueue};
 use crate::sync::{Ordering, park};
+use brigade_task::backend::Turn;
 
 /// Sleeps as a caller does, until it is woken.
 fn sleep(seat: Seat) {
@@ -42,7 +43,7 @@ fn a_caller_that_leaves_early_does_not_stop_the_others() {
         let queue = WakeQueue::new(1, || {});
         let [leaves, stays] = [(); 2].map(|()| queue.seat());
         let tickets = [leaves.ticket(), stays.ticket()];
-        let waker = thread::spawn(move || tickets.into_iter().for_each(Ticket::wake));
+        let waker = thread::spawn(move || tickets.into_iter().for_each(Turn::wake));
         let leaver = thread::spawn(move || drop(leaves));
         sleep(stays);
         waker.join().expect("the thread that wakes");

@@ -24,7 +24,6 @@
 
 mod callsites;
 mod forwarded;
-mod last_line;
 mod lines;
 mod pipe;
 mod queue;
@@ -45,7 +44,6 @@ use crate::workers::alarm::Alarm;
 use crate::workers::notes::{Note, Notes, is_wanted};
 use crate::workers::process_env::Stdio;
 pub(crate) use forwarded::event_level;
-pub use last_line::last_line;
 pub(crate) use pipe::{CHUNK, Pipe, Writer};
 pub(crate) use queue::{Entry, LostEntries, OutputQueue};
 

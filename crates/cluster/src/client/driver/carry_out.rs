@@ -5,7 +5,7 @@ use std::time::Instant;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use brigade_codec::chain;
-use brigade_pool::SubmitErrorKind;
+use brigade_task::SubmitErrorKind;
 
 use super::{Driver, Report, Tag};
 use crate::client::failure;

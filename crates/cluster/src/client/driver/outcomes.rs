@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::Message;
 use brigade_codec::{chain, decode};
-use brigade_pool::TaskError;
+use brigade_task::TaskError;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 
@@ -257,7 +257,7 @@ fn pass_on(target: &Target, outcome: &OutcomeMessage) {
         Target::Task(cell) => {
             let outcome = single(items.clone());
             cell.complete(
-                outcome.unwrap_or_else(|message| Err(failure::codec(message, cell.label.clone()))),
+                outcome.unwrap_or_else(|message| Err(failure::codec(message, cell.label()))),
             );
         }
         Target::Chunk { inbox, index, items: expected } => {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use brigade_codec::chain;
-use brigade_pool::{SubmitErrorKind, TaskError};
+use brigade_task::{SubmitErrorKind, TaskError};
 use serde::Serialize;
 
 use super::results::Results;
@@ -37,7 +37,7 @@ const BATCH_CHUNK: u32 = 16;
 pub(super) struct Chunks<'cluster, I: Iterator> {
     shared: &'cluster Arc<Shared>,
     batch: Option<Mapped>,
-    name: &'static str,
+    name: Arc<str>,
     inputs: Option<I>,
     pub(super) settings: Settings,
     pub(super) sizing: Sizing,
@@ -69,13 +69,13 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
     pub(super) fn new(
         shared: &'cluster Arc<Shared>,
         batch: Option<Mapped>,
-        name: &'static str,
+        name: &str,
         inputs: I,
     ) -> Self {
         Self {
             shared,
             batch,
-            name,
+            name: name.into(),
             inputs: Some(inputs),
             settings: Settings { label: Some(name.into()), ..Settings::default() },
             sizing: Sizing::new(shared.run_times.get(name)),
@@ -152,7 +152,7 @@ where
     fn begin(&mut self) {
         let Some(batch) = &self.batch else { return };
         let wanted = self.sizing.fixed().unwrap_or(BATCH_CHUNK);
-        match batch.agree(self.shared, self.name, wanted) {
+        match batch.agree(self.shared, &self.name, wanted) {
             Ok(chunk) => self.sizing.fix(chunk),
             Err(error) => {
                 self.inputs = None;
@@ -248,7 +248,7 @@ where
         let target = Target::Chunk { inbox: Arc::clone(&self.inbox), index, items: count };
         let (shared, settings) = (self.shared, &self.settings);
         let submission =
-            place.prepare(shared, ticket, self.name, settings, (items, hashes), target)?;
+            place.prepare(shared, ticket, &self.name, settings, (items, hashes), target)?;
         shared.window.enter().map_err(|_| closed())?;
         let is_sent = shared.send(Command::Submit(Box::new(submission)));
         if is_sent { Ok(()) } else { Err(closed()) }
@@ -258,7 +258,7 @@ where
 impl<I: Iterator> Drop for Chunks<'_, I> {
     fn drop(&mut self) {
         if let Some(per_item) = self.sizing.per_item() {
-            self.shared.run_times.set(self.name, per_item);
+            self.shared.run_times.set(&self.name, per_item);
         }
         // The next run of a batch takes its outcomes.
         if self.batch.is_none() {

@@ -1,11 +1,11 @@
 //! The results of one chunk, decoded as they are taken.
 
-use brigade_pool::TaskError;
+use brigade_codec::{chain, decode};
+use brigade_task::TaskError;
 use serde::de::DeserializeOwned;
 
 use crate::client::driver::item_outcome;
 use crate::client::failure;
-use crate::client::handle::into_result;
 use crate::message::Items;
 
 /// The results of a chunk, or of an input that was not sent.
@@ -48,8 +48,14 @@ impl Results {
         };
         let outcome = item.and_then(item_outcome);
         Some(match outcome {
-            Ok(outcome) => into_result(outcome, None),
+            Ok(outcome) => outcome.and_then(|value| decoded(&value)),
             Err(message) => Err(failure::codec(message, None)),
         })
     }
+}
+
+fn decoded<R: DeserializeOwned + 'static>(value: &[u8]) -> Result<R, TaskError> {
+    decode(value).map_err(|error| {
+        failure::codec(format!("the result could not be decoded: {}", chain(&error)), None)
+    })
 }

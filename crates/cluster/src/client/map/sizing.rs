@@ -2,6 +2,7 @@
 //! the memory of earlier maps.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::sync::Mutex;
@@ -105,7 +106,7 @@ impl Sizing {
 #[derive(Debug, Default)]
 pub(in crate::client) struct RunTimes {
     /// Nothing that panics runs under this lock.
-    per_item: Mutex<HashMap<&'static str, Duration>>,
+    per_item: Mutex<HashMap<Arc<str>, Duration>>,
 }
 
 impl RunTimes {
@@ -113,8 +114,8 @@ impl RunTimes {
         self.per_item.lock().get(name).copied()
     }
 
-    pub(super) fn set(&self, name: &'static str, per_item: Duration) {
-        self.per_item.lock().insert(name, per_item);
+    pub(super) fn set(&self, name: &Arc<str>, per_item: Duration) {
+        self.per_item.lock().insert(Arc::clone(name), per_item);
     }
 }
 

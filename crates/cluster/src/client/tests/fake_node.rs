@@ -9,7 +9,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::{self, Context};
 use brigade_codec::{decode, encode};
-use brigade_pool::{TaskError, TaskErrorKind};
+use brigade_task::{TaskError, TaskErrorKind};
 use brigade_testkit::{BOUND, wait_until};
 use bytes::Bytes;
 use futures_util::StreamExt;

@@ -1,7 +1,7 @@
 //! Tasks whose outcomes never come: each gets an error that says why.
 
 use async_nats::jetstream;
-use brigade_pool::TaskError;
+use brigade_task::TaskError;
 use brigade_testkit::wait_for;
 
 use super::*;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brigade_pool::{Encoded, Pool, Task, TaskError, TaskErrorKind};
+use brigade_pool::{Encoded, Key, Pool, TaskError, TaskErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{Ended, RunOutcome, push_error};
@@ -24,7 +24,7 @@ const CANCELLED: u8 = 2;
 /// A chunk of a map.
 pub(super) struct Chunk {
     token: Token,
-    function: Task<Encoded, Encoded>,
+    function: Key<Encoded, Encoded>,
     count: u32,
     deadline: Option<Duration>,
     retries: u32,
@@ -46,7 +46,7 @@ pub(super) struct Chunks {
 impl Chunk {
     pub(super) fn new(
         token: Token,
-        function: Task<Encoded, Encoded>,
+        function: Key<Encoded, Encoded>,
         head: &TaskHead,
         items: Items,
     ) -> Self {
@@ -63,7 +63,7 @@ impl Chunk {
             return Ended::not_begun(token, None);
         }
         let inputs = self.items.filter_map(|item| Some(Encoded::new(item.ok()?.to_vec())));
-        let mut map = pool.map_key(&self.function, inputs).retries(self.retries);
+        let mut map = pool.map(&self.function, inputs).retries(self.retries);
         // Items of a fixed chunk share their time, so those with a deadline travel as the pool
         // thinks best.
         map = match self.deadline {

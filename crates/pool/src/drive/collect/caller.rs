@@ -12,7 +12,7 @@ use super::listeners::{Leaves, NextTurn};
 use super::patience::Patience;
 use super::rings::{LockedRings, Rings, Role};
 use crate::drive::deferred::Deferred;
-use crate::waiting::{Sleeper, Wait, park_for};
+use brigade_task::backend::{Sleeper, Wait, park_for};
 
 /// A caller that waits for a task.
 pub(super) struct Caller<'a, R: Rings> {

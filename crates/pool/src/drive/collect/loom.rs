@@ -28,8 +28,8 @@ use crate::cell::TaskCell;
 use crate::cell::tests::{cell, value};
 use crate::drive::deferred::Deferred;
 use crate::sync::{AtomicBool, Mutex, Ordering, current};
-use crate::waiting::{Wait, park_for};
 use crate::wake_queue::WakeQueue;
+use brigade_task::backend::{Wait, park_for};
 
 /// One ring, in which a worker sends the outcomes of all tasks in their order.
 struct Model {
@@ -126,7 +126,7 @@ impl Model {
 
     /// Waits as `Shared::wait_for` does, and takes the outcome.
     fn wait_for(&self, task: usize) {
-        Caller::new(self).wait_for(&self.tasks[task], None);
+        Caller::new(self).wait_for(&*self.tasks[task], None);
         assert!(self.tasks[task].try_take().is_some(), "the wait ended early");
     }
 
@@ -289,7 +289,7 @@ fn an_outcome_that_arrives_during_a_turn_is_collected() {
         let model = Model::new(2);
         let worker = spawn(&model, Model::send_outcomes);
         let collector = spawn(&model, Model::take_turns);
-        park_for(&model.tasks[1], None);
+        park_for(&*model.tasks[1], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");
@@ -303,7 +303,7 @@ fn an_outcome_for_which_nobody_listens_is_collected() {
         let worker = spawn(&model, Model::send_outcomes);
         let collector = spawn(&model, Model::take_turns);
         model.wait_for(0);
-        park_for(&model.tasks[1], None);
+        park_for(&*model.tasks[1], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");
@@ -323,7 +323,7 @@ fn outcomes_that_are_announced_to_no_patient_listener_are_collected() {
         let model = Model::with_delays(1, true);
         let worker = spawn(&model, Model::send_outcomes);
         let collector = spawn(&model, Model::take_turns);
-        park_for(&model.tasks[0], None);
+        park_for(&*model.tasks[0], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");
@@ -338,7 +338,7 @@ fn an_outcome_that_is_announced_later_when_a_caller_has_left_is_collected() {
         let worker = spawn(&model, Model::send_outcomes);
         let collector = spawn(&model, Model::take_turns);
         model.wait_for(1);
-        park_for(&model.tasks[2], None);
+        park_for(&*model.tasks[2], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");

@@ -208,16 +208,12 @@ fn kind_of(error: &TaskError) -> FailureKind {
 pub(in crate::drive) fn failure_kind(kind: &TaskErrorKind) -> FailureKind {
     match kind {
         TaskErrorKind::Panicked { .. } => FailureKind::Panicked,
-        // Only clusters give tasks up, or lose them with a connection.
-        TaskErrorKind::WorkerDied { .. } | TaskErrorKind::GivenUp { .. } => FailureKind::WorkerDied,
+        TaskErrorKind::WorkerDied { .. } => FailureKind::WorkerDied,
         TaskErrorKind::DeadlineExceeded { .. } => FailureKind::Deadline,
         TaskErrorKind::Killed | TaskErrorKind::Cancelled => FailureKind::Killed,
         TaskErrorKind::Codec { .. } => FailureKind::Codec,
         TaskErrorKind::Function { .. } => FailureKind::Function,
-        TaskErrorKind::PoolBroken { .. }
-        | TaskErrorKind::PoolClosed
-        | TaskErrorKind::Forked
-        | TaskErrorKind::Lost { .. }
-        | TaskErrorKind::Disconnected { .. } => FailureKind::PoolBroken,
+        // The pool is broken, closed or forked.
+        _ => FailureKind::PoolBroken,
     }
 }

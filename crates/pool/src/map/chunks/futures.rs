@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use super::Chunks;
 use crate::error::TaskError;
 use crate::map::chunk::Results;
-use crate::pool::WhenFull;
-use crate::waiting::Wait;
+use crate::when_full::WhenFull;
+use brigade_task::backend::Wait;
 
 impl<I: Iterator> Chunks<'_, I>
 where

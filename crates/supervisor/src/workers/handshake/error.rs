@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use brigade_sys::process::Exit;
+use brigade_sys::process::{Exit, last_line};
 use brigade_wire::exit_code;
 use brigade_wire::handshake::FromWorkerControl;
 
 use crate::error::StartError;
-use crate::workers::output::last_line;
 use crate::workers::settings::Settings;
 use crate::workers::supervisor::Supervisor;
 use crate::workers::worker_process::{Death, WorkerProcess};

@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use super::{Model, spawn};
 use crate::drive::collect::caller::Caller;
 use crate::sync::{Thread, current, park};
-use crate::waiting::Wait;
+use brigade_task::backend::Wait;
 
 /// Awaits a task as the only one of an executor, which parks its thread, and takes the outcome.
 fn await_alone(model: &Model, task: usize) {
@@ -20,7 +20,7 @@ fn await_alone(model: &Model, task: usize) {
     let mut is_first = true;
     loop {
         if task.is_pending() && std::mem::take(&mut is_first) {
-            Caller::new(model).glance(task);
+            Caller::new(model).glance(&**task);
         }
         match task.poll(&waker).expect("it was not taken") {
             Some(_) => return,

@@ -1,0 +1,58 @@
+//! A handle that ends its task when it is dropped.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use serde::de::DeserializeOwned;
+
+use crate::backend::Backend;
+use crate::error::TaskError;
+use crate::handle::Handle;
+
+/// A handle that ends its task when it is dropped; returned by [`Handle::abort_on_drop`].
+///
+/// A task that has not started is cancelled, and the worker of a running one is killed and
+/// replaced. Nothing happens if the outcome has arrived. Dropping it does not block.
+#[must_use = "dropping it ends the task"]
+pub struct AbortOnDrop<R, B: Backend> {
+    handle: Handle<R, B>,
+    aborts: bool,
+}
+
+impl<R, B: Backend> AbortOnDrop<R, B> {
+    pub(crate) fn new(handle: Handle<R, B>) -> Self {
+        Self { handle, aborts: true }
+    }
+
+    /// Returns the handle. The task then continues if it is dropped.
+    pub fn into_handle(mut self) -> Handle<R, B> {
+        self.aborts = false;
+        self.handle.duplicate()
+    }
+}
+
+impl<R: DeserializeOwned + 'static, B: Backend> Future for AbortOnDrop<R, B> {
+    type Output = Result<R, TaskError>;
+
+    /// # Panics
+    /// If polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.handle).poll(context)
+    }
+}
+
+impl<R, B: Backend> Drop for AbortOnDrop<R, B> {
+    fn drop(&mut self) {
+        if self.aborts {
+            self.handle.request_kill();
+        }
+    }
+}
+
+impl<R, B: Backend> fmt::Debug for AbortOnDrop<R, B> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("AbortOnDrop").field("handle", &self.handle).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,369 @@
+//! Errors of tasks and submissions. Each says which task and which process failed, and what to do.
+
+mod portable;
+mod submit;
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brigade_sys::process::{Exit, last_line};
+use brigade_wire::{Attempt, TaskId};
+
+pub use submit::{SubmitError, SubmitErrorKind};
+
+/// The reason why a task returned no value; see [`kind`](Self::kind).
+#[derive(Clone)]
+pub struct TaskError {
+    inner: Box<TaskFailure>,
+}
+
+/// The content of a [`TaskError`], which is boxed because few tasks fail.
+#[derive(Clone)]
+struct TaskFailure {
+    kind: TaskErrorKind,
+    task: Option<TaskId>,
+    attempt: Attempt,
+    label: Option<Arc<str>>,
+    elapsed: Option<Duration>,
+    quarantined: bool,
+    in_the_queue: bool,
+    /// The pool killed the worker because it broke the protocol.
+    broke_protocol: bool,
+}
+
+/// The circumstances of a failure, which its text mentions.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Circumstances {
+    /// The time that the task had been running when its process died.
+    pub elapsed: Option<Duration>,
+    /// The task was given up because it had killed too many workers.
+    pub quarantined: bool,
+    /// The task exceeded its deadline before it started.
+    pub in_the_queue: bool,
+    /// The pool killed the worker because it broke the protocol.
+    pub broke_protocol: bool,
+}
+
+/// The kinds of [`TaskError`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskErrorKind {
+    /// The function panicked. The worker continues to run.
+    Panicked {
+        /// The panic message.
+        message: String,
+        /// `file:line:column`, or `unknown`.
+        location: String,
+        /// The worker's stack at the panic; empty if `RUST_BACKTRACE=0`.
+        backtrace: String,
+    },
+    /// The worker process ended while it was running the task.
+    WorkerDied {
+        /// Process id of the worker.
+        pid: u32,
+        /// Exit status of the worker.
+        exit: Exit,
+        /// The last 4 KiB that the worker wrote to its standard error.
+        stderr_tail: String,
+    },
+    /// The task exceeded its deadline, either while running or in the queue.
+    DeadlineExceeded {
+        /// The deadline.
+        limit: Duration,
+        /// Time that the task had taken when it was ended.
+        elapsed: Duration,
+    },
+    /// The task was cancelled before it started.
+    Cancelled,
+    /// The pool killed the task's worker, on request or because of a shutdown.
+    Killed,
+    /// The argument or the result could not be serialized or deserialized.
+    Codec {
+        /// Description of the failure, with the name of the type.
+        message: String,
+    },
+    /// The worker does not know the function.
+    Function {
+        /// Description of the failure, with the names that the worker knows.
+        message: String,
+    },
+    /// The pool cannot start workers anymore.
+    PoolBroken {
+        /// Reason for the failure.
+        reason: String,
+    },
+    /// The pool had been shut down.
+    PoolClosed,
+    /// This process is a fork of the one that built the pool; the task belongs to the original.
+    Forked,
+    /// The task was given up because it had ended too many workers or nodes of a cluster. It is
+    /// among the dead letters.
+    GivenUp {
+        /// Number of attempts that ended with the death of their worker or node.
+        deaths: u32,
+        /// Description of the last ones.
+        reason: String,
+    },
+    /// The server of a cluster has neither the task nor an outcome of it anymore. The task may have
+    /// run.
+    Lost {
+        /// The most likely cause.
+        reason: String,
+    },
+    /// The client of a cluster was closed, or lost its server, before the outcome arrived.
+    Disconnected {
+        /// Description of the failure.
+        reason: String,
+    },
+}
+
+impl TaskErrorKind {
+    /// Returns the name of the kind in `snake_case`, as metrics and spans have it.
+    #[doc(hidden)]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Panicked { .. } => "panicked",
+            Self::WorkerDied { .. } => "worker_died",
+            Self::DeadlineExceeded { .. } => "deadline",
+            Self::Cancelled => "cancelled",
+            Self::Killed => "killed",
+            Self::Codec { .. } => "codec",
+            Self::Function { .. } => "function",
+            Self::PoolBroken { .. } => "pool_broken",
+            Self::PoolClosed => "pool_closed",
+            Self::Forked => "forked",
+            Self::GivenUp { .. } => "given_up",
+            Self::Lost { .. } => "lost",
+            Self::Disconnected { .. } => "disconnected",
+        }
+    }
+}
+
+impl TaskError {
+    /// Returns the error of a task that did not run in a pool of this process.
+    #[doc(hidden)]
+    pub fn of(
+        kind: TaskErrorKind,
+        label: Option<&str>,
+        attempt: u32,
+        elapsed: Option<Duration>,
+    ) -> Self {
+        let mut error = Self::new(kind);
+        error.inner.label = label.map(Arc::from);
+        error.inner.attempt = Attempt::new(attempt);
+        error.inner.elapsed = elapsed;
+        error
+    }
+
+    /// Returns an error that says nothing of its task.
+    #[doc(hidden)]
+    pub fn new(kind: TaskErrorKind) -> Self {
+        let failure = TaskFailure {
+            kind,
+            task: None,
+            attempt: Attempt::first(),
+            label: None,
+            elapsed: None,
+            quarantined: false,
+            in_the_queue: false,
+            broke_protocol: false,
+        };
+        Self { inner: Box::new(failure) }
+    }
+
+    /// Returns the same failure of this attempt at a task.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_task(mut self, task: TaskId, attempt: Attempt, label: Option<Arc<str>>) -> Self {
+        self.inner.task = Some(task);
+        self.inner.attempt = attempt;
+        self.inner.label = label;
+        self
+    }
+
+    /// Returns the same failure for one item of the task.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_item(mut self, task: TaskId) -> Self {
+        self.inner.task = Some(task);
+        self
+    }
+
+    /// Returns the same failure under these circumstances.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn under(mut self, circumstances: Circumstances) -> Self {
+        let Circumstances { elapsed, quarantined, in_the_queue, broke_protocol } = circumstances;
+        self.inner.elapsed = elapsed;
+        self.inner.quarantined = quarantined;
+        self.inner.in_the_queue = in_the_queue;
+        self.inner.broke_protocol = broke_protocol;
+        self
+    }
+
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> &TaskErrorKind {
+        &self.inner.kind
+    }
+
+    /// Returns the id of the failed task, or `None` if it was never submitted.
+    pub fn task(&self) -> Option<TaskId> {
+        self.inner.task
+    }
+
+    /// Returns the number of the failed attempt, counted from 1.
+    pub fn attempt(&self) -> u32 {
+        self.inner.attempt.get()
+    }
+
+    /// Returns the label of the task.
+    pub fn label(&self) -> Option<&str> {
+        self.inner.label.as_deref()
+    }
+
+    /// Returns how long the task had been running when its process died.
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.inner.elapsed
+    }
+
+    /// Returns `true` if the task was cancelled before it started.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::Cancelled)
+    }
+
+    /// Returns `true` if the function panicked.
+    pub fn is_panic(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::Panicked { .. })
+    }
+
+    /// Returns `true` if the worker process ended on its own, by a signal from outside the pool, or
+    /// because it broke the protocol.
+    pub fn is_worker_death(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::WorkerDied { .. })
+    }
+
+    /// Returns `true` if the task exceeded a deadline.
+    pub fn is_deadline(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::DeadlineExceeded { .. })
+    }
+
+    /// Returns `true` if the task exceeded its queue deadline, which means that it never started.
+    pub fn is_queue_deadline(&self) -> bool {
+        self.inner.in_the_queue
+    }
+
+    /// Returns `true` if the task had retries left but was given up because it had killed as many
+    /// workers as the pool's `quarantine_after` allows.
+    pub fn is_quarantined(&self) -> bool {
+        self.inner.quarantined
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.inner.task {
+            Some(task) => write!(out, "{task}")?,
+            None => out.write_str("a task")?,
+        }
+        if let Some(label) = &self.inner.label {
+            write!(out, " ({label})")?;
+        }
+        if self.inner.attempt != Attempt::first() {
+            write!(out, ", attempt {}", self.inner.attempt.get())?;
+        }
+        match &self.inner.kind {
+            TaskErrorKind::Panicked { message, location, .. } => {
+                write!(out, " panicked at {location}: {message}")
+            }
+            TaskErrorKind::WorkerDied { pid, exit, stderr_tail } => {
+                write!(out, " lost its worker (pid {pid}): ")?;
+                if self.inner.broke_protocol {
+                    out.write_str("the pool killed it because it broke the protocol")?;
+                } else {
+                    write!(out, "{exit}")?;
+                    if let Some(text) = brigade_wire::exit_code::describe_exit(*exit) {
+                        write!(out, ", {text}")?;
+                    }
+                }
+                if let Some(elapsed) = self.inner.elapsed {
+                    write!(out, ", after {elapsed:.3?}")?;
+                }
+                if let Some(line) = last_line(stderr_tail) {
+                    write!(out, "; its last line on stderr: {line}")?;
+                }
+                if self.inner.quarantined {
+                    out.write_str("; quarantined because it killed too many workers")?;
+                }
+                Ok(())
+            }
+            TaskErrorKind::DeadlineExceeded { limit, elapsed } if self.inner.in_the_queue => {
+                write!(
+                    out,
+                    " was not started within its queue deadline of {limit:?} (waited {elapsed:.3?})"
+                )
+            }
+            TaskErrorKind::DeadlineExceeded { limit, elapsed } => {
+                write!(out, " exceeded its deadline of {limit:?} (ended after {elapsed:.3?})")
+            }
+            TaskErrorKind::Cancelled => out.write_str(" was cancelled before it started"),
+            TaskErrorKind::Killed => {
+                out.write_str(" was killed")?;
+                match self.inner.elapsed {
+                    Some(elapsed) => write!(out, " after {elapsed:.3?}"),
+                    None => Ok(()),
+                }
+            }
+            TaskErrorKind::Codec { message } => {
+                write!(out, " failed to pass a value between processes: {message}")
+            }
+            TaskErrorKind::Function { message } => {
+                write!(out, " called a function that its worker does not know: {message}")
+            }
+            TaskErrorKind::PoolBroken { reason } => {
+                write!(out, " cannot run, the pool is broken: {reason}")
+            }
+            TaskErrorKind::PoolClosed => out.write_str(" cannot run, the pool has been shut down"),
+            TaskErrorKind::Forked => write!(out, " belongs to another process: {FORKED}"),
+            TaskErrorKind::GivenUp { deaths, reason } => {
+                write!(out, " was given up after {deaths} deaths and is a dead letter: {reason}")
+            }
+            TaskErrorKind::Lost { reason } => {
+                write!(out, " has no outcome anymore, and is not in the queue: {reason}")
+            }
+            TaskErrorKind::Disconnected { reason } => {
+                write!(out, " has no known outcome, the cluster cannot be used: {reason}")
+            }
+        }
+    }
+}
+
+impl Error for TaskError {}
+
+/// No further task finished in time.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("timed out waiting for {pending} of {total} tasks")]
+#[non_exhaustive]
+pub struct TimedOut {
+    /// Number of tasks that have not finished.
+    pub pending: usize,
+    /// Number of tasks in the group, including those that have finished.
+    pub total: usize,
+}
+
+/// Explanation and remedy that complete every error about a fork.
+#[doc(hidden)]
+pub const FORKED: &str =
+    "this one is a fork of the process that built the pool; build a pool after the fork";
+
+impl TimedOut {
+    /// Returns the error of a wait for a group of tasks.
+    #[doc(hidden)]
+    pub fn new(pending: usize, total: usize) -> Self {
+        Self { pending, total }
+    }
+}
+
+brigade_sys::debug_as_text!(TimedOut, TaskError);

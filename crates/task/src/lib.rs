@@ -1,0 +1,69 @@
+//! The caller's side of Brigade: what a program holds of the tasks that it has submitted, whether a
+//! pool on this machine runs them or a cluster of many.
+//!
+//! Most users depend on the facade crate `brigade`, which re-exports everything here. The main
+//! types are [`Handle`] (one submitted task), [`TaskError`] (why a task returned no value) and
+//! [`SubmitError`] (why a task was refused; it contains the argument). [`wait()`] and
+//! [`as_completed`] wait for several handles, and [`Executor`] is for code that runs its tasks in a
+//! pool or on a cluster.
+//!
+//! ```
+//! use brigade::{Executor, Pool, Key};
+//!
+//! static SQUARE: Key<u64, u64> = Key::new("square/1", |x: u64| x * x);
+//!
+//! fn square(executor: &impl Executor) -> Result<u64, Box<dyn std::error::Error>> {
+//!     Ok(executor.submit(&SQUARE, 7)?.wait()?)
+//! }
+//!
+//! brigade::init();
+//! let pool = Pool::builder().workers(1).build()?;
+//! assert_eq!(square(&pool)?, 49);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! An executor provides a [`Backend`](backend::Backend). Everything here is generic over it, so
+//! that a call costs what it would cost in the executor's own crate.
+//!
+//! Invariants:
+//! - A task has one outcome, which is taken once. Whoever waits for it is woken, by the thread that
+//!   stores it.
+//! - No user code runs under a lock: wakers are returned to the executor, and callbacks have a
+//!   thread of their own.
+
+// Items show the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+mod abort_on_drop;
+#[cfg(feature = "futures")]
+mod as_stream;
+pub mod backend;
+mod callbacks;
+mod completed;
+mod completion_queue;
+#[doc(hidden)]
+pub mod error;
+mod executor;
+#[doc(hidden)]
+pub mod function;
+mod handle;
+mod outcome_kind;
+mod plain;
+mod promise;
+mod submit_future;
+mod sync;
+mod wait;
+mod waiters;
+mod waiting;
+
+pub use abort_on_drop::AbortOnDrop;
+#[cfg(feature = "futures")]
+pub use as_stream::{AsStream, PollNext};
+pub use completed::{AsCompleted, as_completed};
+pub use error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
+pub use executor::Executor;
+pub use function::{Function, NamedFunction};
+pub use handle::{Handle, TaskState};
+pub use submit_future::SubmitFuture;
+pub use wait::{Until, Waited, wait};
