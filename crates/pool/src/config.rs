@@ -17,8 +17,6 @@ use crate::cores::SlotCores;
 use crate::deadlines::Deadlines;
 use crate::error::PoolError;
 use crate::task_span::TraceContext;
-#[cfg(feature = "trace-export")]
-use crate::timeline::Timeline;
 
 /// Upper bound of `workers`. A larger number is almost certainly a typing error.
 const MAX_WORKERS: usize = 4096;
@@ -119,19 +117,6 @@ impl Config {
             PoolError::Configuration { field: "journal", problem }
         })?;
         Ok(Some(journal))
-    }
-}
-
-#[cfg(feature = "trace-export")]
-impl Config {
-    /// Creates the file of the timeline, if the pool writes one.
-    pub(crate) fn create_timeline(&self) -> Result<Option<Timeline>, PoolError> {
-        let Some(path) = &self.trace else { return Ok(None) };
-        let timeline = Timeline::create(path).map_err(|error| {
-            let problem = format!("failed to create {}: {error}", path.display());
-            PoolError::Configuration { field: "trace", problem }
-        })?;
-        Ok(Some(timeline))
     }
 }
 

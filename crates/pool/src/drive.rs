@@ -18,7 +18,7 @@
 //!   other thread to run on.
 //! - The *output* thread forwards the workers' output, keeps the last lines of each worker's
 //!   stderr, and emits events.
-//! - With a timeline, a thread named *trace* writes it to a file; see `crate::timeline`.
+//! - With a timeline, a thread named *trace* writes it to a file; see `brigade_trace::timeline`.
 //! - The *callbacks* of users have a thread of their own, which drives nothing; see
 //!   `crate::callbacks`.
 //!
@@ -53,10 +53,7 @@ mod interrupted;
 mod lifecycle;
 #[cfg(feature = "recording")]
 mod measure;
-#[cfg(not(feature = "recording"))]
-mod no_recording;
-#[cfg(not(feature = "trace-export"))]
-mod no_timeline;
+mod observer;
 mod outcome;
 mod owner;
 #[cfg(feature = "recording")]
@@ -79,8 +76,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::{Event, Shutdown, ShutdownReport};
-use brigade_supervisor::require_reserve;
 use brigade_supervisor::threads::{cleaner, output, reaper, spawner};
+use brigade_supervisor::{note, require_reserve};
 use brigade_sys::poller::Poller;
 use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
@@ -89,8 +86,7 @@ use crate::cell::Attributes;
 use crate::config::Config;
 use crate::error::PoolError;
 pub(crate) use collect::glances::Glance;
-#[cfg(not(feature = "recording"))]
-use no_recording as recording;
+use observer::Observer;
 use outcome::EventData;
 use owner::Role;
 pub(crate) use room::Place;
@@ -138,7 +134,7 @@ impl Drive {
         let (pipes, workers) = (poller()?, poller()?);
         self.run_user_code_thread("output", Role::Other, move |shared| output::run(shared, pipes))?;
         self.run_user_code_thread("collector", Role::Collector, collect::run)?;
-        self.start_timeline()?;
+        self.start_observers()?;
         let threads = [
             self.run("reaper", Role::Driver, |shared| reaper::run(&*shared, workers)),
             self.run("cleaner", Role::Driver, move |shared| cleaner::run(&*shared, &jobs)),
@@ -173,6 +169,17 @@ impl Drive {
                 })
             })
             .map_err(PoolError::system("start a thread of the pool"))
+    }
+
+    /// Starts the thread of an observer that needs one.
+    fn start_observers(&self) -> Result<(), PoolError> {
+        let Some((name, run)) = self.shared.lock().observers.thread() else { return Ok(()) };
+        self.run_user_code_thread(name, Role::Other, |shared| {
+            if let Err(error) = run(&shared.config.supervisor.pool) {
+                let output = &shared.supervisor.output;
+                note!(output, WARN, %error, "failed to write the timeline; it ends here");
+            }
+        })
     }
 
     /// Starts a thread that calls user code.

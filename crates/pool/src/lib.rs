@@ -63,8 +63,6 @@ mod submission;
 mod sync;
 mod task;
 mod task_span;
-#[cfg(feature = "trace-export")]
-mod timeline;
 mod wake_queue;
 mod when_full;
 

@@ -29,6 +29,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "timeline")]
+#[doc(hidden)]
+pub mod timeline;
 mod trace;
 
 pub use trace::Trace;

@@ -11,6 +11,7 @@ use brigade_wire::{FromWorker, WorkerId};
 
 use super::death;
 use super::deferred::Work;
+use super::observer::Observer;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::Shared;
 use crate::buffers::{Kept, Reachable};
@@ -24,8 +25,7 @@ pub(super) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Conn
         worker_slot.connection = Some(connection);
         core.watch_rings();
         let now = now();
-        core.recording.worker_ready(now, worker, initializing);
-        shared.observe_ready(worker, initializing, now);
+        core.observers.worker_ready(now, worker, initializing);
     }
     drop(core);
     shared.supervisor.reaper.watch(Arc::clone(process));

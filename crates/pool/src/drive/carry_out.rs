@@ -10,8 +10,8 @@ use brigade_wire::slots::{Revocation, SlotState, SlotTable, slot_tag};
 use brigade_wire::{Attempt, Function, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
 
 use super::deferred::Deferred;
+use super::observer::{End, Observer, Ran};
 use super::outcome::{EventData, outcome_of};
-use super::recording::{End, Ran};
 use super::shared::{Core, Shared};
 use super::slow::report_more;
 use super::worker_slot::WorkerSlot;
@@ -43,7 +43,7 @@ impl Core {
             Action::Accepted { task } => {
                 if let Some(cell) = self.scheduler.task(task.key) {
                     cell.set_key(task.key);
-                    self.recording.accepted(cell);
+                    self.observers.accepted(cell);
                 }
             }
             Action::Send { worker, ring_index, key, id, attempt, unanswered } => {
@@ -64,8 +64,7 @@ impl Core {
                 self.complete(now, ending, data, deferred);
             }
             Action::Spawn { worker } => {
-                self.recording.worker_started(now, worker);
-                shared.observe_order(worker, now);
+                self.observers.worker_started(now, worker);
                 let process = Arc::new(WorkerProcess::new(worker));
                 let slot = worker.slot as usize;
                 if slot >= self.worker_slots.len() {
@@ -75,7 +74,7 @@ impl Core {
                 shared.supervisor.start(process);
             }
             Action::Stop { worker } => {
-                self.recording.worker_leaving(now, worker);
+                self.observers.worker_leaving(now, worker);
                 if let Some(connection) = self.connection_mut(worker) {
                     let mut head = Vec::new();
                     ToWorker::Stop.encode_head(&mut head);
@@ -84,7 +83,7 @@ impl Core {
                 }
             }
             Action::Terminate { worker } => {
-                self.recording.worker_leaving(now, worker);
+                self.observers.worker_leaving(now, worker);
                 if let Some(Err(error)) =
                     self.worker_slot(worker).map(|slot| slot.process.terminate())
                 {
@@ -93,7 +92,7 @@ impl Core {
                 }
             }
             Action::Kill { worker, cause, at_once } => {
-                self.recording.worker_leaving(now, worker);
+                self.observers.worker_leaving(now, worker);
                 self.kill(worker, cause, at_once, deferred);
             }
             Action::Observe { worker, ring_index, task } => {
@@ -191,7 +190,7 @@ impl Core {
             };
         let way = end;
         let end = End { task: &task, attempt, way, items, submitted, ran, outcome: &outcome };
-        self.recording.ended(now, &end);
+        self.observers.ended(now, &end);
         if let Some(record) = task.record() {
             record.finished(attempt);
         }
@@ -307,7 +306,7 @@ impl Core {
             connection.send(head, argument, unanswered)
         });
         self.woke_worker = connection.woke_worker();
-        self.recording.sent(worker, bytes);
+        self.observers.sent(worker, bytes);
         // A task that is assigned has no outcome yet.
         debug_assert!(sent.is_some(), "a task with an outcome was sent");
         match sent.unwrap_or(Ok(())) {

@@ -6,6 +6,7 @@ use brigade_supervisor::note;
 use brigade_sys::clock::{self, Monotonic};
 
 use super::deferred::Deferred;
+use super::observer::Observer;
 use super::outcome::EventData;
 use super::shared::{Core, Shared};
 use crate::cell::TaskCell;
@@ -25,7 +26,7 @@ impl Core {
         shared: &Shared,
         deferred: &mut Deferred,
     ) {
-        self.observe_event(now, &event, &data, shared);
+        self.observers.event(now, &event, &data, &self.scheduler);
         self.decide(now, event, deferred);
         self.follow(now, &mut data, shared, deferred);
     }
@@ -49,8 +50,7 @@ impl Core {
                 None => break,
             }
         }
-        self.recording.record_accepted(now, &self.scheduler);
-        self.observe_queue(now, shared);
+        self.observers.handled(now, &self.scheduler);
         self.plan_tick(now, shared, deferred);
         self.wake_waiters(shared, deferred);
     }

@@ -54,7 +54,7 @@ impl Shared {
 
 impl Core {
     fn measure(&mut self, now: Monotonic) -> Measurement {
-        let mut measurement = self.recording.recorder.measure(now.as_nanos());
+        let mut measurement = self.observers.metrics.recorder.measure(now.as_nanos());
         let snapshot = &mut measurement.snapshot;
         let counters = self.scheduler.counters();
         snapshot.state = self.state();

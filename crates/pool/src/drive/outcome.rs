@@ -23,11 +23,7 @@ use crate::payload::{ArenaValue, Outcome, Value};
 pub(super) enum EventData {
     Nothing,
     /// A worker's outcome of a task.
-    Outcome(
-        WorkerOutcome,
-        #[cfg_attr(not(feature = "recording"), expect(dead_code, reason = "only metrics need it"))]
-        RunReport,
-    ),
+    Outcome(WorkerOutcome, RunReport),
     /// The report of a worker's death.
     Death(Box<DeathReport>),
 }
@@ -37,7 +33,6 @@ pub(super) type WorkerOutcome = Result<Value, Box<TaskErrorKind>>;
 
 /// A run, as the worker reports it.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(feature = "recording"), expect(dead_code, reason = "only metrics need it"))]
 pub(super) struct RunReport {
     pub(super) worker: WorkerId,
     pub(super) began: Monotonic,

@@ -14,9 +14,10 @@ use brigade_scheduler::Scheduler;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::WorkerId;
 
+use super::observer::{End, Observer};
 use crate::cell::TaskCell;
 
-pub(in crate::drive) use ended::{End, Ran, failure_kind};
+pub(in crate::drive) use ended::failure_kind;
 
 /// Number of tasks that are timed in each tick of the system's timer, which takes 1 to 10 ms.
 const ALL_UP_TO: u32 = 64;
@@ -42,11 +43,13 @@ impl Recording {
         let recorder = Recorder::new(now.as_nanos());
         Self { recorder, tick: Monotonic::ZERO, left: 0, skipped: 0, accepted: 0 }
     }
+}
 
+impl Observer for Recording {
     /// Returns the time of the submission of `task`, and decides if the task is timed. The time is
     /// exact if it is, or if it has to be; otherwise it is slightly behind.
     #[inline]
-    pub(in crate::drive) fn stamp(&mut self, task: &TaskCell, exact: bool) -> Monotonic {
+    fn stamp(&mut self, task: &TaskCell, exact: bool) -> Monotonic {
         if !exact {
             let tick = clock::last_tick();
             if tick != self.tick {
@@ -67,7 +70,7 @@ impl Recording {
     /// Notes that a task was accepted. It is recorded once it was sent, so that the worker begins
     /// earlier.
     #[inline]
-    pub(in crate::drive) fn accepted(&mut self, task: &TaskCell) {
+    fn accepted(&mut self, task: &TaskCell) {
         let items = if task.is_chunk() {
             task.with_chunk_progress(|chunk| chunk.shape.items).unwrap_or(1)
         } else {
@@ -78,11 +81,7 @@ impl Recording {
 
     /// Records the tasks that were accepted.
     #[inline]
-    pub(in crate::drive) fn record_accepted(
-        &mut self,
-        now: Monotonic,
-        scheduler: &Scheduler<TaskCell>,
-    ) {
+    fn handled(&mut self, now: Monotonic, scheduler: &Scheduler<TaskCell>) {
         let items = std::mem::take(&mut self.accepted);
         if items == 0 {
             return;
@@ -94,30 +93,30 @@ impl Recording {
     }
 
     #[inline]
-    pub(in crate::drive) fn sent(&mut self, worker: WorkerId, bytes: usize) {
+    fn sent(&mut self, worker: WorkerId, bytes: usize) {
         self.recorder.sent(worker.slot, bytes as u64);
     }
 
-    pub(in crate::drive) fn worker_started(&mut self, now: Monotonic, worker: WorkerId) {
+    fn worker_started(&mut self, now: Monotonic, worker: WorkerId) {
         self.recorder.worker_started((worker.slot, worker.generation), now.as_nanos());
     }
 
     /// Records that a worker is ready, and when it began to run the initializer.
-    pub(in crate::drive) fn worker_ready(
-        &mut self,
-        now: Monotonic,
-        worker: WorkerId,
-        initializing: Option<Monotonic>,
-    ) {
+    fn worker_ready(&mut self, now: Monotonic, worker: WorkerId, initializing: Option<Monotonic>) {
         let initializing = initializing.map(Monotonic::as_nanos);
         self.recorder.worker_ready(worker.slot, initializing, now.as_nanos());
     }
 
-    pub(in crate::drive) fn worker_leaving(&mut self, now: Monotonic, worker: WorkerId) {
+    fn worker_leaving(&mut self, now: Monotonic, worker: WorkerId) {
         self.recorder.worker_leaving(worker.slot, now.as_nanos());
     }
 
-    pub(in crate::drive) fn worker_gone(&mut self, now: Monotonic, worker: WorkerId, died: bool) {
+    fn worker_gone(&mut self, now: Monotonic, worker: WorkerId, died: bool) {
         self.recorder.worker_gone(worker.slot, died, now.as_nanos());
+    }
+
+    #[inline]
+    fn ended(&mut self, now: Monotonic, end: &End<'_>) {
+        self.record_end(now, end);
     }
 }

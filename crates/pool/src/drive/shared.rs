@@ -21,8 +21,8 @@ use super::collect::collecting::Collecting;
 use super::collect::glances::woken::Woken;
 use super::collect::listeners::Listeners;
 use super::deferred::Deferred;
+use super::observer::{Observer, Observers};
 use super::outcome::EventData;
-use super::recording::Recording;
 use super::room::{Blocked, Line};
 use super::user_code_queue::{UserCode, UserCodeQueue};
 use super::worker_slot::WorkerSlot;
@@ -31,8 +31,6 @@ use crate::config::Config;
 use crate::error::PoolError;
 use crate::payload::Value;
 use crate::task_span::TaskSpan;
-#[cfg(feature = "trace-export")]
-use crate::timeline::Timeline;
 use brigade_task::backend::Callbacks;
 use brigade_task::backend::Sleeper;
 
@@ -53,8 +51,6 @@ pub struct Shared {
     /// Process ids of workers that could not be killed.
     pub(super) left_behind: Mutex<Vec<u32>>,
     pub(crate) callbacks: Arc<Callbacks<Value>>,
-    #[cfg(feature = "trace-export")]
-    pub(super) timeline: Option<Timeline>,
     /// Set if workers write outcomes to rings in shared memory; otherwise each worker's attendant
     /// reads its link.
     pub(super) collecting: Option<Collecting>,
@@ -94,7 +90,7 @@ pub(super) struct Core {
     pub(super) waiting_for_progress: usize,
     /// `true` if the worker that was sent the last task was asleep.
     pub(super) woke_worker: bool,
-    pub(super) recording: Recording,
+    pub(super) observers: Observers,
     /// See `collect`.
     pub(super) listeners: Listeners,
     pub(super) shutdown_began: Option<Instant>,
@@ -127,7 +123,7 @@ impl Shared {
             line_for_room: Line::default(),
             waiting_for_progress: 0,
             woke_worker: false,
-            recording: Recording::new(now()),
+            observers: Observers::new(&config)?,
             listeners: Listeners::new(cores),
             shutdown_began: None,
             elapsed: None,
@@ -140,11 +136,7 @@ impl Shared {
         };
         let (supervisor, orders, jobs) = Supervisor::new(config.supervisor.env.stdio)
             .map_err(PoolError::system("make an event descriptor"))?;
-        #[cfg(feature = "trace-export")]
-        let timeline = config.create_timeline()?;
         let shared = Self {
-            #[cfg(feature = "trace-export")]
-            timeline,
             target: AtomicUsize::new(workers),
             resizing: Mutex::new(()),
             callbacks: Callbacks::new(config.supervisor.pool.clone()),
@@ -312,7 +304,7 @@ impl Shared {
             self.call(cores.keep(0, |_| false).into_iter().map(UserCode::Lease).collect());
         }
         self.supervisor.end();
-        self.end_timeline();
+        self.lock().observers.pool_ended();
         self.callbacks.end();
         match &self.collecting {
             Some(collecting) => collecting.end(),
@@ -354,7 +346,7 @@ impl Shared {
         core.watch_rings();
         let time = now();
         if dead.is_some() {
-            core.recording.worker_gone(time, worker, has_died(&event, &data));
+            core.observers.worker_gone(time, worker, has_died(&event, &data));
         }
         core.handle(time, event, data, self, &mut deferred);
         // The same step may have started the slot's next process.

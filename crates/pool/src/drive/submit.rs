@@ -7,6 +7,7 @@ use brigade_scheduler::{Constraints, Event, Submission};
 use brigade_sys::sync::MutexGuard;
 
 use super::deferred::Deferred;
+use super::observer::Observer;
 use super::outcome::EventData;
 use super::shared::{Core, Shared};
 use super::user_code;
@@ -59,7 +60,7 @@ impl Shared {
         let mut deferred = Deferred::default();
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
         let is_exact = constraints.is_some() || items.is_some();
-        let time = core.recording.stamp(task, is_exact);
+        let time = core.observers.stamp(task, is_exact);
         let submission = Submission { task: scheduled, items, retries, constraints };
         core.handle(time, Event::Submit(submission), EventData::Nothing, self, &mut deferred);
         let is_alone = core.scheduler.pending() == 1;
@@ -112,7 +113,7 @@ impl Shared {
         for (slot, task) in (0..).zip(&tasks) {
             let mut constraints = TaskDeadlines::constraints(task.deadlines());
             constraints.slot = Some(slot);
-            let time = core.recording.stamp(task, true);
+            let time = core.observers.stamp(task, true);
             let (task, constraints) = (task.clone(), Some(Box::new(constraints)));
             let event = Event::Submit(Submission { task, items: None, retries: 0, constraints });
             core.handle(time, event, EventData::Nothing, self, &mut deferred);

@@ -5,42 +5,18 @@ use std::sync::atomic::Ordering;
 use brigade_metrics::{FailureKind, Run, Timing};
 use brigade_scheduler::TaskEnd;
 use brigade_sys::clock::{self, Monotonic};
-use brigade_wire::{Attempt, TaskId, WorkerId};
+use brigade_wire::TaskId;
 
 use super::Recording;
-use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
-use crate::drive::outcome::EventData;
+use crate::drive::observer::{End, Ran};
 use crate::error::{TaskError, TaskErrorKind};
-use crate::payload::Outcome;
 
 /// Number of failed items of a chunk that are described; see `Recorder::failed`.
 const DESCRIBED: usize = 20;
 
 /// In nanoseconds, the run time below which nobody asks for a slow task.
 const SHORT: u64 = 1_000_000;
-
-/// The end of a task.
-pub(in crate::drive) struct End<'a> {
-    pub(in crate::drive) task: &'a TaskCell,
-    pub(in crate::drive) attempt: Attempt,
-    pub(in crate::drive) way: TaskEnd,
-    pub(in crate::drive) items: u32,
-    pub(in crate::drive) submitted: Monotonic,
-    /// The data of the event in which the task ended, before the outcome was taken from it.
-    pub(in crate::drive) ran: Option<Ran>,
-    pub(in crate::drive) outcome: &'a Outcome,
-}
-
-/// The last run of a task, as far as it is known.
-#[derive(Clone, Copy)]
-pub(in crate::drive) struct Ran {
-    worker: WorkerId,
-    /// As the worker says.
-    began: Option<Monotonic>,
-    /// As the worker says, or until its death.
-    run_time: Option<u64>,
-}
 
 /// The times of a task, in nanoseconds.
 struct Times {
@@ -49,33 +25,9 @@ struct Times {
     delivery: Option<u64>,
 }
 
-impl Ran {
-    /// Returns the run with which a task ended in this way.
-    #[inline]
-    pub(in crate::drive) fn of(data: &EventData, end: TaskEnd) -> Option<Self> {
-        match (data, end) {
-            (EventData::Outcome(_, report), TaskEnd::Reported) => Some(Self {
-                worker: report.worker,
-                began: Some(report.began),
-                run_time: Some(nanos(report.run_time)),
-            }),
-            (
-                EventData::Death(report),
-                TaskEnd::Finished | TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_),
-            ) => {
-                // The time belongs to the item that ran, not to those before it.
-                let elapsed = report.interrupted.elapsed.filter(|_| end != TaskEnd::Finished);
-                let run_time = elapsed.map(nanos);
-                Some(Self { worker: report.worker, began: None, run_time })
-            }
-            _ => None,
-        }
-    }
-}
-
 impl Recording {
     #[inline]
-    pub(in crate::drive) fn ended(&mut self, now: Monotonic, end: &End<'_>) {
+    pub(super) fn record_end(&mut self, now: Monotonic, end: &End<'_>) {
         if end.items == 0 {
             // It was not accepted.
         } else if end.way == TaskEnd::Cancelled {
@@ -195,10 +147,6 @@ impl<'a> End<'a> {
         let queue = Some(began.saturating_sub(submitted));
         (arrival, Times { queue, run: Some(run_time), delivery: Some(delivery) })
     }
-}
-
-fn nanos(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn kind_of(error: &TaskError) -> FailureKind {

@@ -1,10 +1,9 @@
-//! The timeline of a pool: a file in Chrome's trace format that is written while the pool runs.
+//! The timeline of a pool, which a thread of its own writes to a file.
 //!
-//! Protocol: threads that hold the core's lock add entries to a buffer, whose own lock is held only
-//! to add an entry or to take them all. A thread of its own sleeps until there is an entry, waits a
-//! moment for more, takes them all, formats them, and writes them at once. So nothing else waits
-//! for the disk, an idle pool makes no system call, and a host that is killed loses only the last
-//! moment. Entries that come faster than they are written are lost, and counted.
+//! Entries are added under the pool's lock, so that costs a few nanoseconds and never blocks on the
+//! disk. The thread writes them a tenth of a second later, or earlier if they are many, so that the
+//! file of a killed program lacks only the last moment. Entries that come faster than they are
+//! written are lost, and counted.
 
 mod writer;
 
@@ -15,10 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{io, mem};
 
+use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::process::Exit;
 use brigade_sys::sync::{Condvar, Mutex};
-use brigade_wire::{Attempt, TaskId, WorkerId};
 
 use writer::Writer;
 
@@ -36,7 +35,7 @@ const INTERVAL: Duration = Duration::from_millis(1);
 
 /// The timeline of a pool.
 #[derive(Debug)]
-pub(crate) struct Timeline {
+pub struct Timeline {
     buffer: Mutex<Buffer>,
     /// Notified when there is something to do for the thread that writes.
     changed: Condvar,
@@ -57,7 +56,7 @@ struct Buffer {
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Entry {
+pub enum Entry {
     /// A process was ordered.
     Ordered { worker: WorkerId, at: Monotonic },
     /// A worker takes tasks; its initializer began at `initializing`.
@@ -74,22 +73,22 @@ pub(crate) enum Entry {
 
 /// An attempt that has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ran {
-    pub(crate) worker: WorkerId,
-    pub(crate) task: TaskId,
-    pub(crate) attempt: Attempt,
-    pub(crate) label: Option<Arc<str>>,
+pub struct Ran {
+    pub worker: WorkerId,
+    pub task: TaskId,
+    pub attempt: Attempt,
+    pub label: Option<Arc<str>>,
     /// Number of items of a chunk that have ended; `None` for another task.
-    pub(crate) items: Option<u32>,
-    pub(crate) outcome: &'static str,
+    pub items: Option<u32>,
+    pub outcome: &'static str,
     /// As the worker says.
-    pub(crate) began: Monotonic,
-    pub(crate) ended: Monotonic,
+    pub began: Monotonic,
+    pub ended: Monotonic,
 }
 
 impl Timeline {
     /// Creates the file.
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+    pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self {
             buffer: Mutex::new(Buffer {
                 entries: Vec::new(),
@@ -105,7 +104,7 @@ impl Timeline {
     }
 
     /// Adds an entry.
-    pub(crate) fn add(&self, entry: Entry) {
+    pub fn add(&self, entry: Entry) {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
@@ -121,7 +120,7 @@ impl Timeline {
     }
 
     /// Records the length of the queue, if it is time for that.
-    pub(crate) fn queue(&self, tasks: usize, at: Monotonic) {
+    pub fn queue(&self, tasks: usize, at: Monotonic) {
         let mut buffer = self.buffer.lock();
         let (recorded, time) = buffer.queue;
         if tasks == recorded || tasks > 0 && at.saturating_since(time) < INTERVAL {
@@ -133,13 +132,13 @@ impl Timeline {
     }
 
     /// Lets the thread write the rest and end.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.buffer.lock().ended = true;
         self.changed.notify_one();
     }
 
     /// Writes the entries until the end. Returns an error if that fails; later entries are dropped.
-    pub(crate) fn run(&self, pool: &str) -> io::Result<()> {
+    pub fn run(&self, pool: &str) -> io::Result<()> {
         let written = self.write_all(pool);
         self.closed.store(true, Ordering::Relaxed);
         self.buffer.lock().entries = Vec::new();

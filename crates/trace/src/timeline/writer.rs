@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use brigade_ids::WorkerId;
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Exit;
-use brigade_trace::Trace;
-use brigade_wire::WorkerId;
 use serde::Serialize;
 
 use super::{Entry, Ran};
+use crate::Trace;
 
 /// Longer labels are cut.
 const LONGEST_LABEL: usize = 120;
