@@ -15,7 +15,6 @@ mod loom;
 mod packages;
 mod prebuild;
 mod seeded;
-mod simulate;
 mod step;
 mod test;
 mod tidy;
@@ -40,7 +39,6 @@ usage: cargo xtask <command>
                     the run
   fuzz [--seed S] [arguments]
                     run tasks that overwrite everything their workers can reach; likewise
-  simulate-cluster  print the table of docs/cluster.md about a million tasks a second
   chaos --cluster [--seed S] [--tasks N]
                     run 100,000 tasks on ten nodes in network namespaces, while links are cut and
                     nodes, servers and the client are killed
@@ -59,7 +57,6 @@ fn main() -> ExitCode {
         "fuzz" => seeded::FUZZ.run(&arguments),
         "chaos" => chaos::run(&arguments),
         "bench" => bench::run(&arguments),
-        "simulate-cluster" => simulate::run(&arguments),
         "loom" => loom::run(&arguments),
         "asan" => asan::run(&arguments),
         _ => Err(USAGE.to_owned()),

@@ -5,6 +5,7 @@
 //! inputs. A finding names file and line and says what to do about it.
 
 mod banned;
+mod circles;
 mod conformance;
 mod dependencies;
 mod errors;
@@ -45,6 +46,7 @@ const CHECKS: &[Check] = &[
     dependencies::check,
     unsafe_code::check,
     length::check,
+    circles::check,
     banned::check,
     paths::check,
     opening::check,

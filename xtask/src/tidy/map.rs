@@ -1,17 +1,11 @@
-//! Checks that the documents describe the files that exist: every file or folder that a Markdown
-//! file names from the root exists, and the map in `docs/architecture.md` names every module.
+//! Checks that every file or folder that a Markdown file names from the root exists.
 
 use super::Finding;
 use super::links::is_markdown;
-use crate::checkout::{Checkout, File};
+use crate::checkout::Checkout;
 
 /// Folders whose paths are recognized in Markdown, also in code blocks.
 const ROOTS: &[&str] = &["crates/", "xtask/", "benches/", "docs/"];
-
-const MAP: &str = "docs/architecture.md";
-
-/// Crates without modules that a reader of the map looks for.
-const NOT_ON_THE_MAP: &[&str] = &["crates/integration/", "crates/testkit/", "crates/brigade/"];
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -21,13 +15,6 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
                 let message = format!("there is no `{path}`: correct the path");
                 findings.push(Finding::new(&file.path, line, message));
             }
-        }
-    }
-    if let Some(map) = checkout.file(MAP) {
-        let missing = checkout.files.iter().filter(|file| is_module(file));
-        for file in missing.filter(|file| !map.text.contains(&file.path)) {
-            let message = format!("`{}` is not on the map: add a line for it", file.path);
-            findings.push(Finding::new(MAP, 1, message));
         }
     }
     findings
@@ -51,21 +38,6 @@ fn exists(checkout: &Checkout, path: &str) -> bool {
         || checkout.files.iter().any(|file| file.path.starts_with(&folder))
 }
 
-/// Returns `true` for modules of product crates: those at the top of a crate, and in the pool also
-/// those of its driver and scheduler.
-fn is_module(file: &File) -> bool {
-    let Some((product, inner)) = file.path.split_once("/src/") else { return false };
-    let in_product = product.starts_with("crates/")
-        && !NOT_ON_THE_MAP.iter().any(|path| file.path.starts_with(path));
-    let levels = if product == "crates/pool" { 2 } else { 1 };
-    let is_root = ["lib.rs", "main.rs"].contains(&inner);
-    in_product
-        && file.is_rust()
-        && !is_root
-        && !file.is_test()
-        && inner.split('/').count() <= levels
-}
-
 #[cfg(test)]
 mod tests {
     use super::check;
@@ -83,13 +55,5 @@ mod tests {
     fn a_folder_exists_if_a_file_is_in_it() {
         let text = "crates/sys and crates/sys/src/.\n";
         assert!(locations(check, &[SOURCE, ("README.md", text)]).is_empty());
-    }
-
-    #[test]
-    fn a_module_that_is_not_on_the_map_is_found() {
-        let map = ("docs/architecture.md", "nothing\n");
-        assert_eq!(locations(check, &[SOURCE, map]), ["docs/architecture.md:1"]);
-        let map = ("docs/architecture.md", "| `crates/sys/src/clock.rs` | Reads the clock. |\n");
-        assert!(locations(check, &[SOURCE, map]).is_empty());
     }
 }
