@@ -80,14 +80,17 @@ impl File {
         (1..).zip(self.code.lines())
     }
 
-    /// Returns the number of the first line of the test module, which is last in a file.
+    /// Returns the number of the first line of the test module, which is last in a file. The
+    /// declaration of one in a file of its own may come first.
     pub(crate) fn first_test_line(&self) -> usize {
         let lines: Vec<&str> = self.code.lines().collect();
         let opens_module =
             |pair: &[&str]| pair[0].starts_with("#[cfg(") && pair[0].contains("test");
         lines
             .windows(2)
-            .position(|pair| opens_module(pair) && pair[1].starts_with("mod "))
+            .position(|pair| {
+                opens_module(pair) && pair[1].starts_with("mod ") && pair[1].ends_with('{')
+            })
             .map_or(usize::MAX, |index| index + 1)
     }
 }

@@ -5,6 +5,7 @@
 //! inputs. A finding names file and line and says what to do about it.
 
 mod banned;
+mod budget;
 mod circles;
 mod conformance;
 mod dependencies;
@@ -20,6 +21,7 @@ pub(crate) mod msrv;
 mod opening;
 mod paths;
 pub(crate) mod published;
+mod test_names;
 mod unsafe_code;
 mod wire_hash;
 
@@ -47,6 +49,8 @@ const CHECKS: &[Check] = &[
     unsafe_code::check,
     length::check,
     circles::check,
+    budget::check,
+    test_names::check,
     banned::check,
     paths::check,
     opening::check,

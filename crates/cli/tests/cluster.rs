@@ -311,7 +311,7 @@ fn a_lost_link_is_reported_and_so_is_its_return() {
 }
 
 #[test]
-fn a_queue_on_three_servers_is_a_choice_and_one_replica_a_warning() {
+fn one_replica_on_three_servers_is_a_warning() {
     if !NatsServer::installed() {
         return;
     }

@@ -13,10 +13,13 @@ mod follower;
 mod inbox;
 mod machine;
 mod map;
+mod mapped;
 mod prepare;
 mod purge;
+mod record;
 mod search;
 mod server;
+mod settings;
 mod shared;
 mod submission;
 mod task;
@@ -50,7 +53,8 @@ pub type ClusterSubmitFuture<A, R> = brigade_task::SubmitFuture<A, R, Shared>;
 /// The types that handles of a cluster reach. Not a part of the interface.
 #[doc(hidden)]
 pub mod internals {
-    pub use super::cell::{Encoded, Facts, TaskCell, Unsubmitted};
+    pub use super::cell::{TaskCell, Unsubmitted};
+    pub use super::record::{Encoded, Facts};
     pub use super::shared::Shared;
 }
 

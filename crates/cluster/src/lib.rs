@@ -46,6 +46,7 @@ mod dead_letter;
 mod endpoint;
 mod error;
 mod input_hash;
+mod last_message;
 mod message;
 mod names;
 mod needs;

@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 pub(crate) use body::{Body, StoredBody};
 pub(crate) use history::{DeliveryId, History};
 pub use history::{Incident, Report};
-pub(crate) use items::{Items, ItemsBuilder};
+pub(crate) use items::{INLINE_LIMIT, Items, ItemsBuilder};
 pub use notes::NodeStatus;
 pub(crate) use notes::{CancelMessage, DeadLetterMessage, Manifest, StartMessage};
 pub(crate) use outcome::{ItemOutcome, OutcomeBuilder, OutcomeHead, OutcomeMessage};

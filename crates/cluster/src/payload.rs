@@ -18,9 +18,6 @@ use crate::error::ClusterError;
 use crate::message::{Body, Items, StoredBody};
 use crate::names::TaskKey;
 
-/// Maximum number of bytes of items inside a message. Larger messages delay those behind them.
-pub(crate) const INLINE_LIMIT: usize = 256 << 10;
-
 /// The slowest transfer that is waited for, plus the time of an election of the server.
 const MIN_BYTES_PER_SECOND: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{self, AckPolicy, PullConsumer};
 use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
-use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
-    Config, ConsumerErrorKind, DiscardPolicy, LastRawMessageErrorKind, RetentionPolicy, Stream,
+    Config, ConsumerErrorKind, DiscardPolicy, RetentionPolicy, Stream,
 };
 use async_nats::jetstream::{Context, ErrorCode, object_store};
 use brigade_codec::chain;
@@ -323,19 +322,6 @@ fn check_stream(found: &Stream, wanted: &Config) -> Result<(), ClusterError> {
         }
     }
     Ok(())
-}
-
-/// Returns the last message on a subject. The leader of the stream answers, because its followers
-/// may not have heard of the last messages.
-pub(crate) async fn last_message(
-    stream: &Stream<()>,
-    subject: &str,
-) -> Result<Option<StreamMessage>, String> {
-    match stream.get_last_raw_message_by_subject(subject).await {
-        Ok(message) => Ok(Some(message)),
-        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-        Err(error) => Err(chain(&error)),
-    }
 }
 
 /// Reason why a request to the server failed, and whether it may be sent again.

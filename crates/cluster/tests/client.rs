@@ -181,7 +181,7 @@ fn large_payloads_travel_both_ways() {
 }
 
 #[test]
-fn a_killed_task_frees_its_worker_and_a_cancelled_one_has_one_outcome() {
+fn a_kill_frees_the_worker_and_a_cancel_is_one_outcome() {
     with_server(|server| {
         let cluster = connect(server);
         let node = node(server, 1);

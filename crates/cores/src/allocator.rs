@@ -7,7 +7,9 @@
 
 mod contiguous;
 mod fewest;
+mod groups;
 mod layout;
+mod pack;
 mod placement;
 #[cfg(test)]
 mod tests;

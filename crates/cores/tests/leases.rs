@@ -34,7 +34,7 @@ fn a_lease_prints_as_a_list_and_returns_its_cores_when_dropped() {
 }
 
 #[test]
-fn avoided_cores_are_leased_only_to_requests_that_do_not_fit_on_others() {
+fn avoided_cores_are_leased_only_if_others_do_not_suffice() {
     let topology = Topology::flat(set("0-3"));
     let pool = CorePool::builder().topology(topology).avoid(set("0,2,9")).build().unwrap();
     let leases: Vec<_> = (0..3).map(|_| pool.reserve(cores(1)).unwrap()).collect();

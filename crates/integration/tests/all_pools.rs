@@ -6,7 +6,7 @@ use brigade_testkit::outcome;
 brigade::init_for_tests!();
 
 #[test]
-fn pools_that_have_ended_stay_in_the_sum_and_the_last_one_logs_it() {
+fn ended_pools_stay_in_the_sum_and_the_last_one_logs_it() {
     let log = Log::get();
     for round in 1..=3 {
         let pool = pool(1);

@@ -75,7 +75,7 @@ fn backlog(pool: &Pool, handles: &mut Vec<Handle<u64>>) -> [(f64, f64); 2] {
 /// A single test, because each counts what all threads allocate. Over rings, whatever
 /// `BRIGADE_LINK` says.
 #[test]
-fn a_task_takes_one_small_allocation_and_another_one_for_a_longer_argument() {
+fn a_task_takes_one_allocation_and_a_longer_argument_two() {
     let pool = builder(2).link(Link::Ring).build().unwrap();
     pool.warm_up().unwrap();
     submits_numbers(&pool);

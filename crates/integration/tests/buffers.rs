@@ -91,7 +91,7 @@ fn items_of_maps_with_and_without_buffers_keep_their_own() {
 }
 
 #[test]
-fn items_of_a_chunk_fail_or_answer_with_values_of_any_size_and_buffers_one_by_one() {
+fn items_of_a_chunk_have_outcomes_of_any_kind_one_by_one() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     enum Answer {
         Small(u32),

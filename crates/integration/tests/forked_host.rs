@@ -195,7 +195,7 @@ fn forks_that_use_a_busy_pool_change_no_result() {
 
 /// A submitter that waits for room collects outcomes, and so runs wakers.
 #[test]
-fn a_submission_during_which_a_waker_forks_is_refused_in_the_copy() {
+fn a_submission_in_which_a_waker_forks_fails_in_the_copy() {
     /// Forks on the thread with this number.
     struct Forks(u32, Mutex<Option<Side>>);
     impl Wake for Forks {

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_for_all_waits_for_none_that_is_over_or_will_not_start() {
+    fn a_block_for_all_waits_only_for_jobs_that_read_it() {
         let streams = BlockStreams::in_step(3);
         let [first, second, third] = [0, 1, 2].map(|index| streams.stream(index, Arc::default()));
         assert!(streams.give_to_all(&block("a")));

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_keeps_its_parker_and_a_copy_of_the_process_has_its_own() {
+    fn a_thread_keeps_its_parker_and_a_fork_has_its_own() {
         let before = parker();
         assert!(Arc::ptr_eq(&before, &parker()));
         assert!(in_a_copy(|| !Arc::ptr_eq(&before, &parker())));

@@ -13,10 +13,10 @@ use brigade_sys::clock::Monotonic;
 pub use crate::callbacks::Callbacks;
 pub use crate::completion_queue::{CompletionQueue, Woken};
 use crate::error::SubmitErrorKind;
-pub use crate::outcome_kind::OutcomeKind;
+pub use crate::outcome::{Outcome, OutcomeKind, Value};
 pub use crate::plain::Plain;
-pub use crate::promise::{Attached, Content, Facts, Outcome, Promise, Value};
-pub use crate::waiters::{Waiters, Wakeups};
+pub use crate::promise::{Content, Facts, Promise};
+pub use crate::waiters::{Attached, Waiters, Wakeups};
 pub use crate::waiting::{Sleeper, Turn, Wait, park_for};
 
 /// The locks, atomics and threads of modules that are checked by models.

@@ -27,7 +27,7 @@ use brigade_sys::sync::{Condvar, Mutex};
 use brigade_wire::TaskId;
 use tracing::{error, warn};
 
-use crate::promise::Outcome;
+use crate::outcome::Outcome;
 
 thread_local! {
     /// `true` on a thread that runs callbacks, of any executor.

@@ -18,8 +18,7 @@ use crate::backend::{Backend, Content, Facts, PromiseOf, Task, Value, ValueOf};
 use crate::callbacks::Callback;
 use crate::completion_queue::CompletionQueue;
 use crate::error::{TaskError, TaskErrorKind};
-use crate::outcome_kind::OutcomeKind;
-use crate::promise::Outcome;
+use crate::outcome::{Outcome, OutcomeKind};
 use crate::waiting::Wait;
 
 /// The handle of a submitted task. Dropping it does not stop the task; only the result is dropped.

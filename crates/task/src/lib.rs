@@ -48,7 +48,7 @@ mod executor;
 #[doc(hidden)]
 pub mod function;
 mod handle;
-mod outcome_kind;
+mod outcome;
 mod plain;
 mod promise;
 mod submit_future;

@@ -4,9 +4,9 @@ use std::mem;
 
 use brigade_wire::TaskId;
 
-use crate::outcome_kind::OutcomeKind;
-use crate::promise::{Attached, Content, Outcome, Value};
-use crate::waiters::Waiters;
+use crate::outcome::{Outcome, OutcomeKind, Value};
+use crate::promise::Content;
+use crate::waiters::{Attached, Waiters};
 
 /// Those who wait for an outcome, and then the outcome.
 #[derive(Debug, Default)]

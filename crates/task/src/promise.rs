@@ -18,19 +18,13 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use brigade_wire::TaskId;
-use brigade_wire::codec::CodecError;
-use serde::de::DeserializeOwned;
 
 use crate::callbacks::{Callback, Callbacks};
 use crate::completion_queue::CompletionQueue;
-use crate::error::TaskError;
-use crate::outcome_kind::OutcomeKind;
+use crate::outcome::{Outcome, OutcomeKind, Value};
 use crate::sync::{AtomicBool, Guard, Guarded, Ordering};
-use crate::waiters::Waiters;
+use crate::waiters::{Attached, Waiters};
 use crate::waiting::{Sleeper, Wait};
-
-/// The encoded value of a task, or its failure.
-pub type Outcome<V> = Result<V, TaskError>;
 
 /// An owner of a task's record.
 pub struct Promise<F, C>(Guarded<F, C>);
@@ -67,24 +61,6 @@ pub trait Content: From<Outcome<Self::Value>> {
     fn short_value(&self) -> Option<&[u8]> {
         None
     }
-}
-
-/// An encoded value.
-pub trait Value: Sized + Send + 'static {
-    /// Returns the same value again, without a copy.
-    #[must_use]
-    fn share(&mut self) -> Self;
-    /// Decodes the value.
-    ///
-    /// # Errors
-    /// If the bytes are not an `R`.
-    fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError>;
-}
-
-/// The things that an executor keeps with the waiters of a task.
-pub trait Attached {
-    /// Returns `true` if nothing has to be done for it once there is an outcome.
-    fn is_empty(&self) -> bool;
 }
 
 impl<F: Facts, C: Content> Promise<F, C> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::backend::{Backend, park_for};
 use crate::completion_queue::CompletionQueue;
 use crate::handle::Handle;
-use crate::outcome_kind::OutcomeKind;
+use crate::outcome::OutcomeKind;
 
 /// The condition that ends a [`wait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

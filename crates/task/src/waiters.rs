@@ -7,8 +7,14 @@ use brigade_wire::TaskId;
 
 use crate::callbacks::{Callback, Callbacks};
 use crate::completion_queue::CompletionQueue;
-use crate::promise::{Attached, Value};
+use crate::outcome::Value;
 use crate::waiting::Sleeper;
+
+/// The things that an executor keeps with the waiters of a task.
+pub trait Attached {
+    /// Returns `true` if nothing has to be done for it once there is an outcome.
+    fn is_empty(&self) -> bool;
+}
 
 /// Everything that is to be notified of a task's outcome.
 #[derive(Debug)]

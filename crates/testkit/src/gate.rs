@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gate_that_is_dropped_lets_tasks_through_that_arrive_meanwhile() {
+    fn a_dropped_gate_lets_tasks_through_that_arrive_meanwhile() {
         for _ in 0..200 {
             let gate = Gate::new();
             gate.open();

@@ -207,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn split_lists_equal_the_appended_ones_and_truncated_ones_are_no_more_than_their_bytes(
+        fn split_lists_are_the_appended_ones_and_truncated_ones_less(
             encoded: Vec<u8>, list in proptest::collection::vec(buffers(), 0..8),
         ) {
             let list: Vec<_> = list.iter().map(Owned::as_buffer).collect();

@@ -8,7 +8,7 @@ use brigade_sys::executable::{
 use brigade_wire::Function;
 
 use crate::bounded::bounded;
-use crate::server::FUNCTIONS;
+use crate::registered::FUNCTIONS;
 use crate::type_names::{signature, types_of};
 
 /// Unknown names, and the list of known ones, are truncated to this size in errors.

@@ -48,6 +48,7 @@ mod marker;
 mod memory_limit;
 mod panic_capture;
 mod program;
+mod registered;
 mod sections;
 mod server;
 mod setup;
@@ -66,8 +67,9 @@ pub use key::Key;
 #[doc(hidden)]
 pub use key::problem_of_name;
 pub use program::Connectors;
+pub use registered::FUNCTIONS;
 pub use sections::{SectionGuard, expires};
-pub use server::{FUNCTIONS, Server};
+pub use server::Server;
 pub use setup::{finalizer_of, initializer_of, try_initializer_of};
 pub use start::{init, init_with, is_initialized, started_as_worker_without_init};
 pub use state::state;

@@ -1,25 +1,15 @@
 //! Worker programs that are not the host's executable. Their functions are called by name.
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::functions::{Named, Registered};
 use crate::program::{Connectors, Program};
+use crate::registered::{self, FUNCTIONS};
 use crate::start;
 use crate::{Key, function_of};
-
-/// The names that this program's server has registered.
-static NAMES: OnceLock<Vec<String>> = OnceLock::new();
-
-/// Returns the names that the worker program has registered, in order. Each server has it.
-pub static FUNCTIONS: Key<(), Vec<String>> = Key::new("brigade.functions/1", names);
-
-fn names((): ()) -> Vec<String> {
-    NAMES.get().cloned().unwrap_or_default()
-}
 
 /// The functions of a worker program, for hosts that start it with `PoolBuilder::worker_command`.
 ///
@@ -104,7 +94,7 @@ impl Server {
     pub fn run_with(self, connectors: Connectors) {
         let Self { mut named, version } = self;
         // Nothing but this sets it, and a worker never returns from here.
-        let _ = NAMES.set(named.keys().cloned().collect());
+        registered::set(named.keys().cloned().collect());
         let list = FUNCTIONS.entry().map(Registered::new::<(), Vec<String>>);
         named.extend(list.map(|list| (FUNCTIONS.name().to_owned(), list)));
         start::run(Program { named, server: true, version, connectors });

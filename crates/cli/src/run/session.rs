@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use brigade::runner::{self, Captured, Command, Event, Joblog, Outcome, ResultTable, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
-use super::client::{Kept, Shared};
+use super::kept::{Kept, Shared};
 use super::status::{BROKEN_PIPE, Decision};
 use super::storage;
 use crate::arguments::OutputOptions;

@@ -1,6 +1,7 @@
 //! The line of figures, and the numbers behind it.
 
 use brigade::metrics::{PoolSnapshot, WorkerState};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
@@ -61,4 +62,9 @@ pub(super) fn lines(
     }
     lines.push(Line::from(line));
     lines
+}
+
+/// Splits off the line of a heading.
+pub(super) fn title(area: Rect) -> [Rect; 2] {
+    Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area)
 }

@@ -9,10 +9,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row, Table};
 
-use super::figures::{BAD, bold, dim};
+use super::figures::{BAD, bold, dim, title};
 use super::format::{count, one_line, span, time};
 use super::protocol::Terms;
-use super::view::title;
 use super::workers::{bad, task_name};
 
 /// The height of the table of times.

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 
 use super::app::App;
-use super::figures::{self, ACCENT, BAD, bold, dim};
+use super::figures::{self, ACCENT, BAD, bold, dim, title};
 use super::format::{count, one_line, span};
 use super::sparkline::{Seconds, columns};
 use super::tables;
@@ -95,11 +95,6 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
         Span::styled(format!("http://{}/", app.address), dim()),
     ]);
     frame.render_widget(keys, foot);
-}
-
-/// Splits off the line of a heading.
-pub(super) fn title(area: Rect) -> [Rect; 2] {
-    Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area)
 }
 
 fn margins(area: Rect) -> Rect {

@@ -8,10 +8,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::app::App;
-use super::figures::{ACCENT, BAD, bold, dim};
+use super::figures::{ACCENT, BAD, bold, dim, title};
 use super::format::{count, one_line, time};
 use super::protocol::Terms;
-use super::view::title;
 
 /// Draws the workers. Those that have no line of their own are cells above the lines, which then
 /// have the workers that run their tasks longest.

@@ -169,7 +169,7 @@ fn a_killed_client_is_continued() {
 }
 
 #[test]
-fn a_batch_is_collected_again_and_a_failure_in_the_log_runs_again() {
+fn a_batch_is_collected_again_and_its_failures_run_again() {
     let Some(world) = World::new("batches") else { return };
     let _node = world.node("alpha", "1");
     let line = "echo {} >> runs; [ {} != 2 ]";

@@ -116,7 +116,7 @@ fn watch(
 }
 
 #[test]
-fn the_events_of_a_run_that_waits_is_suspended_and_is_stopped_follow_the_schema() {
+fn events_of_a_suspended_and_stopped_run_follow_the_schema() {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
     let dir = TestDir::new();
     let mut names =
@@ -150,7 +150,7 @@ fn the_events_of_a_run_that_waits_is_suspended_and_is_stopped_follow_the_schema(
 }
 
 #[test]
-fn the_event_of_a_job_that_wants_the_terminal_follows_the_schema() {
+fn the_event_of_a_job_for_the_terminal_follows_the_schema() {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
     let dir = TestDir::new();
     let session = format!(

@@ -119,7 +119,7 @@ fn lines_without_an_end_do_not_share_a_line_with_the_progress() {
 }
 
 #[test]
-fn the_length_of_a_list_from_standard_input_is_known_once_its_end_was_read() {
+fn the_length_of_a_list_is_known_once_its_end_was_read() {
     let dir = TestDir::new();
     let script = "seq 30 | \"$0\" run --bar --no-pin -j2 -- sh -c 'test {} = 1 || sleep 0.05'";
     let ran: RunOutput = in_shell(&dir, script).output().expect("sh").into();
@@ -298,7 +298,7 @@ fn blocks_that_wait_leave_descriptors_for_jobs() {
 }
 
 #[test]
-fn the_soft_limit_of_descriptors_is_raised_for_the_run_but_not_for_its_jobs() {
+fn the_limit_of_descriptors_is_raised_but_not_for_jobs() {
     let dir = TestDir::new();
     // All jobs run at once: each waits until the last one has started.
     let script = "ulimit -Sn 64; exec \"$0\" run --no-pin -j 100 -- sh -c \

@@ -299,7 +299,7 @@ fn each_job_of_a_list_gets_the_whole_input() {
 }
 
 #[test]
-fn jobs_that_share_an_input_do_not_wait_for_others_that_are_over() {
+fn jobs_that_share_an_input_wait_for_none_that_is_over() {
     let input = numbers(300_000);
     assert_eq!(
         piped(&["--tee", "--shell", "--", "head -n{}", ":::", "1", "2"], &input),

@@ -95,7 +95,7 @@ fn a_suspended_run_goes_on_with_its_input() {
 }
 
 #[test]
-fn jobs_that_do_not_read_their_input_are_killed_after_their_limit() {
+fn jobs_that_do_not_read_their_input_have_a_limit_too() {
     for way in WAYS {
         let dir = TestDir::new();
         let options = ["--timeout", "0.5", "--halt", "soon,fail=2"];

@@ -3,9 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_nats::HeaderMap;
-use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
-use brigade_codec::chain;
 use brigade_task::{NamedFunction, SubmitError, SubmitErrorKind};
 use futures_util::StreamExt;
 use serde::Serialize;
@@ -13,12 +10,12 @@ use serde::de::DeserializeOwned;
 
 use super::ClusterHandle;
 use super::map::{ClusterMap, ClusterMapUnordered};
+use super::mapped::Mapped;
 use super::prepare::Place;
-use super::server::{Server, patiently};
 use super::shared::{Command, Shared};
 use super::task::ClusterTask;
 use crate::error::ClusterError;
-use crate::message::{Manifest, StartMessage};
+use crate::message::StartMessage;
 use crate::names::{ItemId, NameError, Origin};
 
 /// A named set of tasks, whose outcomes outlive the client; returned by
@@ -45,13 +42,6 @@ pub struct Batch<'cluster> {
     shared: &'cluster Arc<Shared>,
     origin: Origin,
     is_continued: bool,
-}
-
-/// A batch for its map.
-#[derive(Debug, Clone)]
-pub(super) struct Mapped {
-    pub(super) origin: Origin,
-    pub(super) is_continued: bool,
 }
 
 impl<'cluster> Batch<'cluster> {
@@ -199,55 +189,6 @@ impl<'cluster> Batch<'cluster> {
 
     fn mapped(&self) -> Mapped {
         Mapped { origin: self.origin.clone(), is_continued: self.is_continued }
-    }
-}
-
-impl Mapped {
-    /// Agrees with earlier runs on the size of chunks. Returns that size.
-    pub(super) fn agree(
-        &self,
-        shared: &Arc<Shared>,
-        name: &str,
-        chunk: u32,
-    ) -> Result<u32, ClusterError> {
-        let (origin, wanted) = (self.origin.clone(), Manifest { name: name.to_owned(), chunk });
-        let agreed =
-            shared.run(move |server| async move { agree(&server, &origin, &wanted).await });
-        agreed.recv().map_err(|_| closed())?
-    }
-}
-
-/// Records the manifest of a batch, or reads that of an earlier run.
-async fn agree(server: &Server, batch: &Origin, wanted: &Manifest) -> Result<u32, ClusterError> {
-    const OPERATION: &str = "record the manifest of a batch";
-    let subject = server.names().manifest(batch);
-    let payload = wanted.to_bytes().map_err(|error| ClusterError::server(OPERATION, error))?;
-    let message = patiently(OPERATION, async || {
-        if let Some(message) = server.outcome(&subject).await.map_err(|error| chain(&error))? {
-            return Ok(message);
-        }
-        let mut headers = HeaderMap::new();
-        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
-        let stored = server
-            .jetstream
-            .publish_with_headers(subject.clone(), headers, payload.clone())
-            .await
-            .map_err(|error| chain(&error))?
-            .await;
-        // If another run was faster, its manifest is read in the next attempt.
-        stored.map(|_| payload.clone()).map_err(|error| chain(&error))
-    })
-    .await?;
-    let found =
-        Manifest::from_bytes(&message).map_err(|error| ClusterError::server(OPERATION, error))?;
-    if found.name == wanted.name {
-        Ok(found.chunk.max(1))
-    } else {
-        Err(ClusterError::OtherBatch {
-            batch: batch.to_string(),
-            found: found.name,
-            wanted: wanted.name.clone(),
-        })
     }
 }
 

@@ -29,6 +29,10 @@ pub(super) fn not_submitted(reason: &str) -> SubmitErrorKind {
     SubmitErrorKind::Disconnected { reason: reason.to_owned() }
 }
 
+pub(super) fn closed() -> SubmitErrorKind {
+    SubmitErrorKind::Disconnected { reason: "the cluster was closed".to_owned() }
+}
+
 fn new(kind: TaskErrorKind, label: Option<Arc<str>>) -> TaskError {
     TaskError::of(kind, label.as_deref(), 1, None)
 }

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 
 use self::chunks::Chunks;
 use self::results::Results;
-use super::batch::Mapped;
+use super::mapped::Mapped;
 use super::shared::Shared;
 use crate::names::Priority;
 use crate::needs::Needs;

@@ -8,12 +8,11 @@ use brigade_worker::problem_of_name;
 use serde::Serialize;
 
 use super::machine::{Ticket, WhenFull};
+use super::settings::Settings;
 use super::shared::Shared;
 use super::submission::{Content, Submission, Target};
-use super::task::Settings;
-use crate::message::{Items, TaskHead};
+use crate::message::{INLINE_LIMIT, Items, TaskHead};
 use crate::names::{ItemId, Lane, Origin, TaskKey};
-use crate::payload::INLINE_LIMIT;
 
 /// Maximum number of bytes of an encoded argument.
 const ARGUMENT_LIMIT: usize = 1 << 30;

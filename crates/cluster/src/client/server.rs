@@ -13,10 +13,11 @@ use futures_util::TryStreamExt;
 use super::cursor::HEARTBEAT;
 use super::submission::message_id;
 use crate::error::ClusterError;
+use crate::last_message::last_message;
 use crate::message::CancelMessage;
 use crate::names::{Lane, Names, Origin, TaskKey};
 use crate::payload::Payloads;
-use crate::setup::{QueueSettings, last_message};
+use crate::setup::QueueSettings;
 
 /// Silence of a client after which the server forgets its consumer.
 const CONSUMER_LIFE: Duration = Duration::from_secs(30);

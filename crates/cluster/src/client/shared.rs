@@ -10,9 +10,9 @@ use brigade_sys::fork::Origin as Process;
 use brigade_task::backend::Callbacks;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::cell::Encoded;
 use super::machine::Ticket;
 use super::map::RunTimes;
+use super::record::Encoded;
 use super::server::Server;
 use super::submission::Submission;
 use super::window::Window;

@@ -8,9 +8,9 @@ use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_task::{SubmitErrorKind, TaskError};
 
-use super::cell::TaskCell;
 use super::inbox::Inbox;
 use super::machine::{Ticket, WhenFull};
+use super::record::{self, Record};
 use crate::message::{Body, Items, MessageError, StoredBody, TaskHead, TaskMessage};
 use crate::names::{Lane, Names, TaskKey};
 use crate::publisher::Publication;
@@ -44,7 +44,7 @@ pub(super) enum Content {
 /// The receiver of the outcome.
 #[derive(Debug, Clone)]
 pub(super) enum Target {
-    Task(TaskCell),
+    Task(Record),
     /// A chunk of a map.
     Chunk {
         inbox: Arc<Inbox>,
@@ -93,7 +93,7 @@ impl Target {
 
     pub(super) fn label(&self) -> Option<Arc<str>> {
         match self {
-            Self::Task(cell) => cell.label(),
+            Self::Task(record) => record.label.clone(),
             Self::Chunk { .. } => None,
         }
     }
@@ -101,7 +101,7 @@ impl Target {
     /// Ends the task without a recorded outcome, or with one that has no value.
     pub(super) fn fail(&self, error: TaskError) {
         match self {
-            Self::Task(cell) => cell.complete(Err(error)),
+            Self::Task(record) => record::complete(record, Err(error)),
             Self::Chunk { inbox, index, .. } => inbox.put(*index, Err(error)),
         }
     }

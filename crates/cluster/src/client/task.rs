@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brigade_task::backend::Plain;
 use brigade_task::{SubmitError, SubmitErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,11 +13,13 @@ use serde::de::DeserializeOwned;
 use super::ClusterHandle;
 use super::ClusterSubmitFuture;
 use super::cell::{TaskCell, Unsubmitted};
+use super::failure::closed;
 use super::machine::WhenFull;
 use super::prepare::{Place, encode};
+use super::record::{Facts, Record};
+use super::settings::Settings;
 use super::shared::{Command, Shared};
 use super::submission::{Admission, Submission, Target};
-use crate::message::TaskHead;
 use crate::names::Priority;
 use crate::needs::Needs;
 
@@ -34,37 +37,6 @@ pub struct ClusterTask<'cluster, A, R> {
     name: Arc<str>,
     settings: Settings,
     types: PhantomData<fn(A) -> R>,
-}
-
-/// Settings of a task.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) label: Option<Arc<str>>,
-    pub(super) deadline: Option<Duration>,
-    pub(super) soft_deadline: Option<Duration>,
-    pub(super) retries: u32,
-    pub(super) max_deaths: u32,
-    pub(super) priority: Priority,
-    pub(super) needs: Needs,
-    pub(super) announces_start: bool,
-    /// A hash of the types of the function.
-    pub(super) types: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            label: None,
-            deadline: None,
-            soft_deadline: None,
-            retries: 0,
-            max_deaths: TaskHead::MAX_DEATHS,
-            priority: Priority::default(),
-            needs: Needs::default(),
-            announces_start: false,
-            types: 0,
-        }
-    }
 }
 
 impl<'cluster, A, R> ClusterTask<'cluster, A, R>
@@ -189,7 +161,8 @@ where
     /// As `submit`.
     pub fn submit_async(&self, argument: A) -> ClusterSubmitFuture<A, R> {
         let prepared = self.prepare(&argument, WhenFull::Wait, None);
-        let unsubmitted = prepared.and_then(|it| Unsubmitted::new(it).ok_or_else(closed));
+        let unsubmitted =
+            prepared.and_then(|it| Unsubmitted::new(it, self.shared).ok_or_else(closed));
         ClusterSubmitFuture::new(argument, unsubmitted)
     }
 
@@ -238,7 +211,7 @@ where
         let encoded = encode(argument)?;
         let ticket = self.shared.next_ticket();
         let label = self.settings.label.clone().unwrap_or_else(|| Arc::clone(&self.name));
-        let target = Target::Task(TaskCell::new(self.shared, ticket, Some(label)));
+        let target = Target::Task(Record::new(Facts::new(ticket, Some(label)), Plain::default()));
         let mut items = crate::message::ItemsBuilder::default();
         items.push(&encoded);
         let hash = crate::input_hash::input_hash(&encoded);
@@ -262,13 +235,9 @@ fn send<R>(
     shared: &Arc<Shared>,
     submission: Submission,
 ) -> Result<ClusterHandle<R>, SubmitErrorKind> {
-    let Target::Task(cell) = &submission.target else { return Err(closed()) };
-    let handle = ClusterHandle::new(cell.clone());
+    let Target::Task(record) = &submission.target else { return Err(closed()) };
+    let handle = ClusterHandle::new(TaskCell::new(record.clone(), shared));
     if shared.send(Command::Submit(Box::new(submission))) { Ok(handle) } else { Err(closed()) }
-}
-
-pub(super) fn closed() -> SubmitErrorKind {
-    SubmitErrorKind::Disconnected { reason: "the cluster was closed".to_owned() }
 }
 
 impl<A, R> fmt::Debug for ClusterTask<'_, A, R> {

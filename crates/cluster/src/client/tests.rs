@@ -149,7 +149,7 @@ fn a_cancelled_task_has_one_outcome_and_leaves_the_queue() {
 }
 
 #[test]
-fn a_full_queue_gives_the_argument_back_or_makes_submissions_wait() {
+fn a_full_queue_returns_the_argument_or_lets_it_wait() {
     with_server(|server| {
         let cluster = Cluster::builder().url(server.url()).max_tasks(2).connect().unwrap();
         let first = cluster.try_submit(&DOUBLE, 1).unwrap();
@@ -203,7 +203,7 @@ fn a_batch_is_continued_by_its_name() {
 }
 
 #[test]
-fn outcomes_outside_of_batches_are_removed_once_they_were_received() {
+fn received_outcomes_outside_of_batches_are_removed() {
     with_server(|server| {
         let url = server.url();
         let cluster = Cluster::builder().url(&url).lease(Duration::from_secs(1)).connect().unwrap();

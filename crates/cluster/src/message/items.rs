@@ -4,6 +4,9 @@ use bytes::{Buf, Bytes};
 
 use super::MessageError;
 
+/// Maximum number of bytes of items inside a message. Larger messages delay those behind them.
+pub(crate) const INLINE_LIMIT: usize = 256 << 10;
+
 /// Most bytes of an encoded length of 32 bits, with 7 bits each.
 const LENGTH_LIMIT: u32 = 5;
 
@@ -66,7 +69,7 @@ impl Items {
 
     /// Returns `true` if the items are too large for a message.
     pub(crate) fn is_large(&self) -> bool {
-        self.bytes.len() > crate::payload::INLINE_LIMIT
+        self.bytes.len() > INLINE_LIMIT
     }
 
     pub(crate) fn as_bytes(&self) -> &Bytes {

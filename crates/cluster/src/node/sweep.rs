@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_found_behind_one_that_the_consumer_waits_for_in_vain() {
+    fn messages_behind_one_that_never_comes_are_found() {
         assert_that_the_done_one_is_found_by_the_second_look(Consumers::Waiting);
     }
 

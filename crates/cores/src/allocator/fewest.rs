@@ -9,8 +9,8 @@
 
 use std::collections::HashMap;
 
-use super::placement::pack;
-use super::view::Groups;
+use super::groups::Groups;
+use super::pack::pack;
 use crate::bits::Bits;
 
 /// One number per level, the largest level in the highest digits.

@@ -447,7 +447,7 @@ fn a_shutdown_at_a_random_moment_loses_no_outcome() {
 }
 
 #[test]
-fn a_quiesce_that_a_shutdown_interrupts_says_that_the_pool_is_closed() {
+fn a_quiesce_in_a_shutdown_says_that_the_pool_is_closed() {
     let _watchdog = watch("a quiesce during a shutdown");
     let pool = builder(1).stop_grace(10 * BOUND).build().unwrap();
     pool.warm_up().unwrap();

@@ -351,7 +351,7 @@ fn the_soft_deadline_ends_the_wait_and_the_input() {
 }
 
 #[test]
-fn a_shutdown_releases_producers_and_what_was_emitted_is_delivered() {
+fn a_shutdown_releases_producers_and_delivers_their_items() {
     let _watchdog = Watchdog::new("a shutdown", BOUND);
     let (pool, notes) = (pool(2), Notes::new());
     let stream = pool.stream_flat(endless).output(3).start().unwrap();

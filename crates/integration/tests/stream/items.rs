@@ -94,7 +94,7 @@ fn items_run_again_while_nobody_takes_results() {
 }
 
 #[test]
-fn items_behind_one_that_kills_its_worker_keep_their_queue_deadline() {
+fn items_behind_a_killer_keep_their_queue_deadline() {
     const LIMIT: Duration = Duration::from_millis(300);
     let _watchdog = Watchdog::new("the end of a map", BOUND);
     let pool = builder(1).queue_deadline(LIMIT).build().unwrap();

@@ -75,7 +75,7 @@ fn check(item: &Item<u64>, begin: Instant) -> u64 {
 }
 
 #[test]
-fn an_ordered_stream_delivers_in_the_order_of_ids_and_another_as_tasks_end() {
+fn streams_deliver_in_the_order_of_ids_or_of_ends() {
     let _watchdog = Watchdog::new("ordered streams", BOUND);
     let pool = pool(2);
     for ordered in [true, false] {
@@ -439,7 +439,7 @@ fn inputs_of_a_pool_that_has_ended_are_items_with_errors() {
 }
 
 #[test]
-fn dropping_a_stream_cancels_what_has_not_started_and_waits_for_nothing() {
+fn dropping_a_stream_cancels_and_waits_for_nothing() {
     let pool = pool(1);
     let gate = Gate::new();
     let stream = pool.stream(pass).start().unwrap();

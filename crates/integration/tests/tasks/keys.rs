@@ -156,7 +156,7 @@ fn the_name_is_the_label_unless_another_is_set() {
 }
 
 #[test]
-fn a_result_with_shared_buffers_cannot_be_erased_and_leaves_none_behind() {
+fn an_erased_result_with_buffers_is_an_error_without_leak() {
     static MAKE: Key<u8, SharedBuf> = Key::new("make/1", |byte: u8| {
         let mut buffer = brigade::worker::alloc(1 << 20).expect("memory");
         buffer.fill(byte);

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_lies_about_its_run_time_uses_no_more_than_all_of_it() {
+    fn a_lie_about_the_run_time_uses_no_more_than_all_of_it() {
         let mut slot = Slot::default();
         slot.started(1, 0);
         slot.ran(5, &Run { items: 1, run_time: Some(u64::MAX), ..Run::default() });

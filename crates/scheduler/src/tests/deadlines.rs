@@ -60,7 +60,7 @@ fn a_task_that_misses_its_queue_deadline_never_runs() {
 }
 
 #[test]
-fn a_late_tick_lets_no_waiting_task_start_after_its_queue_deadline() {
+fn a_late_tick_starts_no_task_after_its_queue_deadline() {
     let mut world = started(settings(1));
     world.submit(0);
     world.begin(0);
@@ -337,7 +337,7 @@ fn a_task_that_crashes_too_many_workers_is_quarantined() {
 }
 
 #[test]
-fn a_section_ends_its_task_although_the_task_before_is_checked_at_the_same_time() {
+fn a_section_ends_its_task_beside_a_check_of_another() {
     let mut world = started(settings(1));
     for _ in 0..40 {
         world.submit(0);
@@ -359,7 +359,7 @@ fn a_section_ends_its_task_although_the_task_before_is_checked_at_the_same_time(
 }
 
 #[test]
-fn a_check_that_the_worker_relies_on_takes_place_after_any_other_check() {
+fn a_check_that_a_worker_relies_on_comes_after_others() {
     for (queue_limit, hard_limit) in [(Some(5 * MILLI), None), (None, Some(1000 * MILLI))] {
         let mut world = started(settings(1));
         let constraints = Constraints { queue_limit, hard_limit, ..Constraints::default() };

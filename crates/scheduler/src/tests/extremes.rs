@@ -162,7 +162,7 @@ fn the_longest_durations_never_overflow() {
 
 /// The world checks that no worker with a chunk is killed "at once".
 #[test]
-fn a_chunk_with_an_unread_outcome_before_or_behind_it_ends_with_its_process() {
+fn a_chunk_beside_an_unread_outcome_ends_with_its_process() {
     for chunk_is_first in [true, false] {
         let mut world = started(settings(1));
         world.get_used_to(Duration::ZERO);

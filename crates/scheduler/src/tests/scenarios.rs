@@ -145,7 +145,7 @@ fn packed_tasks_are_rescued_from_behind_a_long_one() {
 }
 
 #[test]
-fn busy_workers_are_not_checked_for_progress_while_none_is_missing() {
+fn busy_workers_are_not_checked_while_none_is_missing() {
     let mut world = started(settings(2));
     world.get_used_to(TEN_MICROS);
     for _ in 0..30 {

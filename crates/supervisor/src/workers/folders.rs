@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_could_not_be_removed_is_removed_with_the_next_one() {
+    fn a_folder_that_stayed_is_removed_with_the_next_one() {
         let base = tempfile::tempdir().unwrap();
         let (first, second) = (base.path().join("first"), base.path().join("second"));
         fs::write(&first, "a file, which cannot be removed as a folder").unwrap();

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reborrowed_call_uses_the_same_memory_and_has_its_own_argument() {
+    fn a_reborrowed_call_has_the_same_memory_and_its_argument() {
         let (mut result, mut leftover, mut stored) = (vec![7], Vec::new(), 0);
         let mut store = |parts: &[&[u8]]| {
             stored += parts.len();

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_of_a_process_that_is_just_executing_a_program_is_awaited() {
+    fn the_environment_of_an_executing_process_is_awaited() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = slow_program(folder.path());
         for _ in 0..20 {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_without_an_environment_and_dead_ones_hold_up_nothing() {
+    fn dead_processes_and_those_without_environment_are_skipped() {
         let folder = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
         let folder = folder.expect("a mounted /proc");
         let found = |child: &Child| {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_newer_versions_are_described_and_other_layouts_refused() {
+    fn newer_kinds_are_described_and_other_layouts_refused() {
         let error: TaskError = codec::decode(&portable(VERSION, 200)).unwrap();
         for part in ["attempt 2", "kind 200", "a text"] {
             assert!(error.to_string().contains(part), "{error}");

@@ -2,10 +2,11 @@
 
 use std::task::Waker;
 
-use brigade_wire::codec;
+use brigade_wire::codec::{self, CodecError};
+use serde::de::DeserializeOwned;
 
 use super::*;
-use crate::error::TaskErrorKind;
+use crate::error::{TaskError, TaskErrorKind};
 use crate::plain::Plain;
 use crate::waiters::Wakeups;
 

@@ -329,7 +329,7 @@ fn expired_timers_of_a_kept_process_count_toward_its_limit() {
 }
 
 #[test]
-fn a_process_with_too_many_timers_is_disconnected_and_keeps_them() {
+fn a_process_with_too_many_timers_loses_its_connection() {
     let mut test = Test::with_clients(|| Reaped::Gone(Swept::default()));
     for number in 0..TIMERS_PER_PROCESS as u64 {
         let (client, scope) = (ClientId(1), Scope::Unique(number));

@@ -98,7 +98,7 @@ fn a_result_arrives_at_every_level_of_protection() {
 }
 
 #[test]
-fn whoever_looks_first_copies_a_result_and_gives_the_memory_back() {
+fn the_first_look_copies_a_result_and_returns_the_memory() {
     let (arena, view) = results(Protection::Copied);
     let sent = SharedBufMut::in_results(&arena, 100_000, WhenFull::Fail).expect("room");
     let sent = filled(sent, 9);

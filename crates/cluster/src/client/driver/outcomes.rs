@@ -9,12 +9,12 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 
 use super::{AT_A_TIME, Driver, Followed, PURGE_PATIENCE, Record, Report, Source};
-use crate::client::failure;
 use crate::client::follower::{Arrival, Follower};
 use crate::client::machine::{Event, Found, Ticket};
 use crate::client::purge::Mark;
 use crate::client::search::{Located, Wanted};
 use crate::client::submission::Target;
+use crate::client::{failure, record};
 use crate::message::{Body, ItemOutcome, Items, OutcomeMessage};
 use crate::names::{Origin, TaskKey};
 
@@ -254,11 +254,10 @@ impl Record {
 fn pass_on(target: &Target, outcome: &OutcomeMessage) {
     let Body::Inline(items) = &outcome.body else { return };
     match target {
-        Target::Task(cell) => {
+        Target::Task(record) => {
             let outcome = single(items.clone());
-            cell.complete(
-                outcome.unwrap_or_else(|message| Err(failure::codec(message, cell.label()))),
-            );
+            let codec = |message| Err(failure::codec(message, record.label.clone()));
+            record::complete(record, outcome.unwrap_or_else(codec));
         }
         Target::Chunk { inbox, index, items: expected } => {
             if outcome.head.items == *expected {

@@ -10,19 +10,18 @@ use serde::Serialize;
 
 use super::results::Results;
 use super::sizing::Sizing;
-use crate::client::batch::Mapped;
-use crate::client::failure;
+use crate::client::failure::{self, closed};
 use crate::client::inbox::{ChunkOutcome, Inbox};
 use crate::client::machine::Ticket;
+use crate::client::mapped::Mapped;
 use crate::client::prepare::{Place, encode};
+use crate::client::settings::Settings;
 use crate::client::shared::{Command, Shared};
 use crate::client::submission::Target;
-use crate::client::task::{Settings, closed};
 use crate::error::ClusterError;
 use crate::input_hash::input_hash;
-use crate::message::{Items, ItemsBuilder};
+use crate::message::{INLINE_LIMIT, Items, ItemsBuilder};
 use crate::names::ItemId;
-use crate::payload::INLINE_LIMIT;
 
 /// Number of inputs that are taken ahead, unless the map has its own.
 const WINDOW: usize = 1 << 18;

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn few_chunks_are_in_flight_while_they_are_smaller_than_they_should_be() {
+    fn few_chunks_are_in_flight_while_they_are_too_small() {
         let mut sizing = Sizing::new(None);
         sizing.learn(1, Duration::from_micros(50));
         assert_eq!((sizing.items(), sizing.chunks()), (16, FIRST_CHUNKS));

@@ -312,7 +312,7 @@ fn an_outcome_for_which_nobody_listens_is_collected() {
 
 /// A listener loses its patience once it has looked in vain, and is rung then.
 #[test]
-fn outcomes_that_are_announced_to_no_patient_listener_are_collected() {
+fn outcomes_announced_to_no_patient_listener_are_collected() {
     loom::model(|| {
         let model = Model::with_delays(2, true);
         let worker = spawn(&model, Model::send_outcomes);
@@ -332,7 +332,7 @@ fn outcomes_that_are_announced_to_no_patient_listener_are_collected() {
 
 /// The collector thread has seen a caller that comes and goes, so workers ring it later, too.
 #[test]
-fn an_outcome_that_is_announced_later_when_a_caller_has_left_is_collected() {
+fn an_outcome_after_a_caller_has_left_is_collected() {
     loom::model(|| {
         let model = Model::with_delays(3, true);
         let worker = spawn(&model, Model::send_outcomes);

@@ -224,7 +224,7 @@ fn machine() -> Machine<()> {
 }
 
 #[test]
-fn an_item_that_was_taken_before_a_reset_is_not_delivered_after_it() {
+fn an_item_taken_before_a_reset_is_not_delivered_after_it() {
     let mut machine = machine();
     assert_eq!(machine.put((), Instant::now()), Ok(0));
     assert!(machine.submit_next().is_some());

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_work_is_not_lost_and_too_much_of_it_is_offered_to_others() {
+    fn kept_work_is_not_lost_and_a_surplus_is_offered() {
         let queue = OutputQueue::default();
         let keep = || queue.keep(Box::new(|_| ()));
         assert!(matches!(keep(), Ok(true)), "the first entry wakes the thread");

@@ -116,7 +116,7 @@ fn an_allocation_beyond_the_budget_waits_for_a_release() {
 }
 
 #[test]
-fn a_thread_that_waits_gets_a_block_that_the_host_has_released_before_the_worker() {
+fn a_waiting_thread_gets_a_block_that_the_host_released() {
     let (arena, view) = arena_with(3 * MEBIBYTE, Protection::Trusted);
     let lent = buffer(&arena, &payload(0, MEBIBYTE));
     let loan = send(&lent, &view);

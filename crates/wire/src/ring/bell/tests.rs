@@ -35,7 +35,7 @@ fn at(time: Duration) -> Monotonic {
 }
 
 #[test]
-fn a_patient_listener_is_rung_after_the_delay_or_when_nothing_is_left_to_do() -> io::Result<()> {
+fn a_patient_listener_is_rung_after_the_delay_or_at_the_end() -> io::Result<()> {
     let ends = Ends::with(Listener::PatientCaller)?;
     for first in [Duration::ZERO, DELAY * 3] {
         for after in [Duration::ZERO, DELAY / 2, DELAY * 9 / 10] {
@@ -98,8 +98,7 @@ fn another_listener_is_rung_for_each_outcome() -> io::Result<()> {
 }
 
 #[test]
-fn a_worker_rings_before_it_sleeps_if_the_thread_relies_on_callers_and_none_listens()
--> io::Result<()> {
+fn a_worker_rings_before_it_sleeps_if_no_caller_listens() -> io::Result<()> {
     let ends = Ends::with(Listener::Nobody)?;
     let was_rung = || {
         ends.remote.ring_before_sleep()?;

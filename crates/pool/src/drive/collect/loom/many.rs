@@ -33,7 +33,7 @@ fn an_outcome_for_one_of_many_sleeping_callers_is_collected() {
 
 /// The collector thread runs user code until all callers have their outcomes.
 #[test]
-fn many_sleeping_callers_do_without_a_collector_thread_that_runs_user_code() {
+fn sleeping_callers_do_without_a_busy_collector_thread() {
     loom::model(|| {
         let model = Model::with(2, false, 1, false);
         let worker = spawn(&model, Model::send_outcomes);

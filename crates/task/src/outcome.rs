@@ -1,6 +1,24 @@
-//! The kinds of outcomes.
+//! The outcomes of tasks, encoded as they arrive.
+
+use brigade_wire::codec::CodecError;
+use serde::de::DeserializeOwned;
 
 use crate::error::{TaskError, TaskErrorKind};
+
+/// The encoded value of a task, or its failure.
+pub type Outcome<V> = Result<V, TaskError>;
+
+/// An encoded value.
+pub trait Value: Sized + Send + 'static {
+    /// Returns the same value again, without a copy.
+    #[must_use]
+    fn share(&mut self) -> Self;
+    /// Decodes the value.
+    ///
+    /// # Errors
+    /// If the bytes are not an `R`.
+    fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError>;
+}
 
 /// The kind of a task's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,73 @@
+//! A batch for its map, whose runs agree on the size of chunks.
+
+use std::sync::Arc;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
+use brigade_codec::chain;
+
+use super::server::{Server, patiently};
+use super::shared::Shared;
+use crate::error::ClusterError;
+use crate::message::Manifest;
+use crate::names::Origin;
+
+/// A batch for its map.
+#[derive(Debug, Clone)]
+pub(super) struct Mapped {
+    pub(super) origin: Origin,
+    pub(super) is_continued: bool,
+}
+
+impl Mapped {
+    /// Agrees with earlier runs on the size of chunks. Returns that size.
+    pub(super) fn agree(
+        &self,
+        shared: &Arc<Shared>,
+        name: &str,
+        chunk: u32,
+    ) -> Result<u32, ClusterError> {
+        let (origin, wanted) = (self.origin.clone(), Manifest { name: name.to_owned(), chunk });
+        let agreed =
+            shared.run(move |server| async move { agree(&server, &origin, &wanted).await });
+        agreed.recv().map_err(|_| closed())?
+    }
+}
+
+/// Records the manifest of a batch, or reads that of an earlier run.
+async fn agree(server: &Server, batch: &Origin, wanted: &Manifest) -> Result<u32, ClusterError> {
+    const OPERATION: &str = "record the manifest of a batch";
+    let subject = server.names().manifest(batch);
+    let payload = wanted.to_bytes().map_err(|error| ClusterError::server(OPERATION, error))?;
+    let message = patiently(OPERATION, async || {
+        if let Some(message) = server.outcome(&subject).await.map_err(|error| chain(&error))? {
+            return Ok(message);
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
+        let stored = server
+            .jetstream
+            .publish_with_headers(subject.clone(), headers, payload.clone())
+            .await
+            .map_err(|error| chain(&error))?
+            .await;
+        // If another run was faster, its manifest is read in the next attempt.
+        stored.map(|_| payload.clone()).map_err(|error| chain(&error))
+    })
+    .await?;
+    let found =
+        Manifest::from_bytes(&message).map_err(|error| ClusterError::server(OPERATION, error))?;
+    if found.name == wanted.name {
+        Ok(found.chunk.max(1))
+    } else {
+        Err(ClusterError::OtherBatch {
+            batch: batch.to_string(),
+            found: found.name,
+            wanted: wanted.name.clone(),
+        })
+    }
+}
+
+fn closed() -> ClusterError {
+    ClusterError::system("open the batch", "the cluster was closed")
+}

@@ -1,0 +1,39 @@
+//! The settings of a task, or of the items of a map.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::message::TaskHead;
+use crate::names::Priority;
+use crate::needs::Needs;
+
+/// Settings of a task.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) label: Option<Arc<str>>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) soft_deadline: Option<Duration>,
+    pub(super) retries: u32,
+    pub(super) max_deaths: u32,
+    pub(super) priority: Priority,
+    pub(super) needs: Needs,
+    pub(super) announces_start: bool,
+    /// A hash of the types of the function.
+    pub(super) types: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            label: None,
+            deadline: None,
+            soft_deadline: None,
+            retries: 0,
+            max_deaths: TaskHead::MAX_DEATHS,
+            priority: Priority::default(),
+            needs: Needs::default(),
+            announces_start: false,
+            types: 0,
+        }
+    }
+}
