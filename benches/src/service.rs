@@ -27,7 +27,7 @@ struct Service {
 pub(crate) fn build() -> Outcome<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = command(cargo);
-    build.args(["build", "--release", "--package", "brigade", "--example", "service"]);
+    build.args(["build", "--release", "--package", "brigade-example-service"]);
     let status = build.current_dir(folders::root()).status()?;
     if status.success() { Ok(()) } else { Err("cannot build the example `service`".into()) }
 }
@@ -89,7 +89,7 @@ fn output(wrk: &mut Command) -> Outcome<String> {
 
 impl Service {
     fn start(arguments: &[&str], link: &str) -> Outcome<Self> {
-        let mut process = command(folders::target().join("release/examples/service"))
+        let mut process = command(folders::target().join("release/service"))
             .args(arguments)
             .env("BRIGADE_LINK", link)
             .stdout(Stdio::piped())

@@ -135,7 +135,7 @@ impl<A, R> Copy for Key<A, R> {}
 
 impl<A, R> fmt::Debug for Key<A, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Task({:?})", self.name)
+        write!(out, "Key({:?})", self.name)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The observers of a pool: they see what happens, under the core's lock, and change nothing.
 //!
 //! The driver calls them at a few places, whatever the build. An observer of a feature that is off
-//! is the unit type, which does nothing. So they cost what they do, and no more.
+//! is [`Off`], which does nothing. So they cost what they do, and no more.
 
 use std::io;
 
@@ -18,12 +18,16 @@ use crate::payload::Outcome;
 #[cfg(feature = "recording")]
 pub(super) type Metrics = super::recording::Recording;
 #[cfg(not(feature = "recording"))]
-pub(super) type Metrics = ();
+pub(super) type Metrics = Off;
 
 #[cfg(feature = "trace-export")]
 type Trace = Option<std::sync::Arc<brigade_trace::timeline::Timeline>>;
 #[cfg(not(feature = "trace-export"))]
-type Trace = ();
+type Trace = Off;
+
+/// An observer of a feature that is off.
+#[cfg(not(all(feature = "recording", feature = "trace-export")))]
+pub(super) struct Off;
 
 /// Sees what a pool does.
 pub(super) trait Observer {
@@ -153,16 +157,17 @@ impl Observers {
             #[cfg(feature = "recording")]
             metrics: Metrics::new(clock::now()),
             #[cfg(not(feature = "recording"))]
-            metrics: (),
+            metrics: Off,
             #[cfg(feature = "trace-export")]
             trace: super::timeline::create(config)?,
             #[cfg(not(feature = "trace-export"))]
-            trace: (),
+            trace: Off,
         })
     }
 }
 
-impl Observer for () {}
+#[cfg(not(all(feature = "recording", feature = "trace-export")))]
+impl Observer for Off {}
 
 /// Passes everything on to each observer.
 impl Observer for Observers {

@@ -2,7 +2,7 @@
 //! decoder costs one request.
 //!
 //! ```sh
-//! cargo run --release -p brigade --example service -- --address 127.0.0.1:8080
+//! cargo run --release -p brigade-example-service -- --address 127.0.0.1:8080
 //! curl --data-binary @picture.jpg http://127.0.0.1:8080/thumbnail --output thumbnail.jpg
 //! ```
 //!

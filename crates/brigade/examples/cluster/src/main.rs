@@ -4,13 +4,14 @@
 //!
 //! ```text
 //! nats-server -js
-//! cargo build --release -p brigade --features cluster --example cluster
-//! target/release/examples/cluster node nats://localhost
-//! target/release/examples/cluster count nats://localhost 100000000
+//! cargo build --release -p brigade-example-cluster
+//! target/release/cluster node nats://localhost
+//! target/release/cluster count nats://localhost 100000000
 //! ```
 //!
 //! The client uses a named batch: if it is killed, the next one with the same limit goes on.
 
+#![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::env;

@@ -2,8 +2,8 @@
 //! the input of a training job.
 //!
 //! ```sh
-//! cargo run --release -p brigade --example image_loader -- /usr/share
-//! cargo run --release -p brigade --example image_loader -- /usr/share --threads
+//! cargo run --release -p brigade-example-image-loader -- /usr/share
+//! cargo run --release -p brigade-example-image-loader -- /usr/share --threads
 //! ```
 //!
 //! A worker writes each batch once, into shared memory, and this process reads it there: the time

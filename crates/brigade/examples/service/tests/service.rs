@@ -4,7 +4,6 @@
 
 use std::io::{BufRead, BufReader, Cursor, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use brigade_testkit::{BOUND, wait_until};
@@ -33,12 +32,12 @@ struct Answer {
 
 impl Service {
     fn start(arguments: &[&str]) -> Self {
-        let mut process = Command::new(program())
+        let mut process = Command::new(env!("CARGO_BIN_EXE_service"))
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("the example; build it: cargo build -p brigade --example service");
+            .expect("the service");
         let mut line = String::new();
         let output = process.stdout.take().expect("a pipe");
         BufReader::new(output).read_line(&mut line).expect("a line");
@@ -104,12 +103,6 @@ impl Drop for Service {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// Returns the path of the example, which cargo builds with the tests of the crate.
-fn program() -> PathBuf {
-    let test = std::env::current_exe().expect("a path");
-    test.ancestors().nth(2).expect("a target folder").join("examples/service")
 }
 
 /// Returns `None` if the service closes the connection without an answer.
