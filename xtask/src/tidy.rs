@@ -22,6 +22,7 @@ mod opening;
 mod paths;
 pub(crate) mod published;
 mod test_names;
+mod tuning;
 mod unsafe_code;
 mod wire_hash;
 
@@ -51,6 +52,7 @@ const CHECKS: &[Check] = &[
     circles::check,
     budget::check,
     test_names::check,
+    tuning::check,
     banned::check,
     paths::check,
     opening::check,

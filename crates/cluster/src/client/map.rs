@@ -98,8 +98,8 @@ macro_rules! impl_settings {
             ///
             /// By default, a chunk is about 4 ms of work. In a batch it has 16 items by default,
             /// and later runs use the size of the first.
-            pub fn chunk(mut self, items: u32) -> Self {
-                self.chunks.sizing.fix(items);
+            pub fn chunk(mut self, items: usize) -> Self {
+                self.chunks.sizing.fix(u32::try_from(items).unwrap_or(u32::MAX));
                 self
             }
 
