@@ -9,7 +9,7 @@ use brigade_time::Monotonic;
 use crate::{Action, Outbox, Scheduler, TaskData, TaskEnd, TaskKey, WorkerState};
 
 impl<T: TaskData> Scheduler<T> {
-    /// Assigns queued tasks to workers that have room, and starts processes that are missing.
+    /// Assigns queued tasks to workers that have room.
     #[inline]
     pub(crate) fn assign(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         if self.tasks.waiting() > self.tasks.queued() {
@@ -25,10 +25,9 @@ impl<T: TaskData> Scheduler<T> {
             let Some(key) = self.tasks.next_queued() else { break };
             self.send_to(now, slot, key, outbox);
         }
-        self.start_missing(now, outbox);
     }
 
-    /// Assigns a task without constraints that was just submitted. It waits only if no worker has
+    /// Assigns a task without constraints that was just submitted, or lets it wait if no worker has
     /// room or others wait.
     #[inline]
     pub(crate) fn assign_new(&mut self, now: Monotonic, key: TaskKey, outbox: &mut Outbox<T>) {
@@ -36,18 +35,8 @@ impl<T: TaskData> Scheduler<T> {
             && let Some(slot) = self.take_worker(now, outbox)
         {
             self.send_to(now, slot, key, outbox);
-            self.start_missing(now, outbox);
         } else {
             self.tasks.wait_at_the_end(key);
-            self.assign(now, outbox);
-        }
-    }
-
-    /// Starts processes that are missing.
-    #[inline]
-    fn start_missing(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
-        if !self.workers.is_complete() && self.has_demand() {
-            self.spawn_for_demand(now, outbox);
         }
     }
 
@@ -119,10 +108,7 @@ impl<T: TaskData> Scheduler<T> {
         let id = worker.id;
         let sent = worker.completed + worker.tasks() as u64;
         if self.allowance(id).is_some_and(|allowance| sent >= allowance) {
-            let worker = &mut self.workers[slot as usize];
-            worker.state = WorkerState::Stopping;
-            self.workers.set_incomplete();
-            self.clear_alarms(slot);
+            self.leave(slot, WorkerState::Stopping);
             outbox.push(Action::Retired { worker: id, why: "reached `max_tasks_per_worker`" });
             outbox.push(Action::Stop { worker: id });
         }

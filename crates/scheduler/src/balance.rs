@@ -5,8 +5,7 @@ use brigade_time::Monotonic;
 use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskKey};
 
 impl<T: TaskData> Scheduler<T> {
-    /// Moves prefetched tasks to idle workers. Called when all outcomes that have arrived are
-    /// handled.
+    /// Moves prefetched tasks to idle workers.
     pub(crate) fn balance(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         if self.workers.is_complete() && self.workers.idle().is_empty() {
             return;

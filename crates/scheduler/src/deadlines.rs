@@ -85,7 +85,7 @@ impl<T: TaskData> Scheduler<T> {
     }
 
     /// Handles a task whose alarm has gone off.
-    pub(crate) fn expire(&mut self, now: Monotonic, key: TaskKey, outbox: &mut Outbox<T>) {
+    pub(crate) fn expire(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
         if let Some(constraints) = self.tasks.constraints_mut(key) {
             constraints.alarm = None;
         }
@@ -94,7 +94,6 @@ impl<T: TaskData> Scheduler<T> {
             TaskState::Queued | TaskState::Reserved => {
                 self.tasks.stop_waiting(key);
                 self.end_task(key, TaskEnd::Expired, outbox);
-                self.settle(now, outbox);
             }
             TaskState::Assigned { worker, ring_index } => {
                 let worker = self.workers[worker as usize].id;

@@ -23,13 +23,11 @@ impl<T: TaskData> Scheduler<T> {
         let was_asked_to_stop = entry.state == WorkerState::Stopping;
         let kill_cause = entry.kill_cause;
         let productive = entry.completed > 0 || !interrupted.is_empty();
-        entry.state = WorkerState::Vacant;
         entry.pending_kill = None;
         let in_flight = self.workers.take_in_flight(worker.slot);
-        self.workers.remove_idle(worker.slot);
-        self.clear_alarms(worker.slot);
+        self.leave(worker.slot, WorkerState::Vacant);
         self.counters.worker_deaths += 1;
-        self.inspect_soon(now);
+        self.lifecycle.inspect_soon(now);
 
         // From newest to oldest, so that the front of the queue keeps the order of submission.
         for (ring_index, occupant) in in_flight.into_iter().rev() {
@@ -47,21 +45,17 @@ impl<T: TaskData> Scheduler<T> {
         if to_charge && let Err(limit) = self.budget.charge(now) {
             self.break_pool(format!("{limit}; the last one ended by {end}").into(), outbox);
         }
-        self.assign(now, outbox);
         let wanted = !was_asked_to_stop && kill_cause != Some(KillCause::Unwanted);
-        if wanted && self.lifecycle.is_running() {
-            self.replace_worker(now, worker.slot, outbox);
-        }
-        if self.has_demand() {
-            self.spawn_for_demand(now, outbox);
-        }
-        self.settle(now, outbox);
+        self.lost = wanted.then_some(worker.slot);
     }
 
-    /// Replaces a worker that was not asked to stop, so that the next task finds its worker.
-    fn replace_worker(&mut self, now: Monotonic, slot: u32, outbox: &mut Outbox<T>) {
-        let vacant = self.workers[slot as usize].state == WorkerState::Vacant;
-        if vacant && !self.lifecycle.is_quiescent() {
+    /// Replaces the worker that was lost, so that the next task finds its worker.
+    pub(crate) fn replace_lost(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        if let Some(slot) = self.lost.take()
+            && self.workers[slot as usize].state == WorkerState::Vacant
+            && self.lifecycle.is_running()
+            && !self.lifecycle.is_quiescent()
+        {
             self.spawn_up_to(1, now, outbox);
         }
     }

@@ -44,23 +44,17 @@ impl<T: TaskData> Scheduler<T> {
         if entry.state == WorkerState::Killing {
             return;
         }
-        entry.state = WorkerState::Killing;
         entry.kill_cause = Some(cause);
         entry.pending_kill = None;
-        self.workers.set_incomplete();
-        self.workers.remove_idle(worker.slot);
-        self.clear_alarms(worker.slot);
+        self.leave(worker.slot, WorkerState::Killing);
         self.lifecycle.count_killed_worker();
         outbox.push(Action::Kill { worker, cause, at_once });
-        // Perhaps too few workers stay now, and a start that was postponed need not wait for the
-        // death.
-        self.update_start_alarm();
     }
 
     /// Ends a task, even if it has started.
-    pub(crate) fn kill_task(&mut self, now: Monotonic, task: TaskRef, outbox: &mut Outbox<T>) {
+    pub(crate) fn kill_task(&mut self, task: TaskRef, outbox: &mut Outbox<T>) {
         match self.assignment(task) {
-            None => self.cancel(now, task, outbox),
+            None => self.cancel(task, outbox),
             Some((worker, ring_index, _)) => {
                 outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Kill });
             }

@@ -8,6 +8,10 @@
 //! sequence of events replays to the same decisions. After each event, `next_deadline` tells the
 //! driver how long it may sleep.
 //!
+//! An event is *applied*: it changes the state, and leaves marks of what changed. Then one
+//! *conclusion* follows, the same for all events: it assigns tasks, starts processes and sets
+//! alarms. So no event has to remember what depends on it.
+//!
 //! A task is in exactly one of these states at any time:
 //!
 //! ```text
@@ -66,6 +70,7 @@ mod alarms;
 mod assign;
 mod balance;
 mod chunk;
+mod conclude;
 mod deadlines;
 mod death;
 mod entries;

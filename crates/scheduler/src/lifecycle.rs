@@ -236,12 +236,12 @@ impl Lifecycle {
         }
     }
 
-    /// Resets the interval of checks for stopped workers. Returns `true` if there are such checks.
-    pub(crate) fn inspect_soon(&mut self, now: Monotonic) -> bool {
-        let Phase::Draining { inspect_at, interval, .. } = &mut self.phase else { return false };
-        *interval = FIRST_INSPECTION;
-        *inspect_at = now.saturating_add(FIRST_INSPECTION).min(*inspect_at);
-        true
+    /// Resets the interval of checks for stopped workers, after a worker started or died.
+    pub(crate) fn inspect_soon(&mut self, now: Monotonic) {
+        if let Phase::Draining { inspect_at, interval, .. } = &mut self.phase {
+            *interval = FIRST_INSPECTION;
+            *inspect_at = now.saturating_add(FIRST_INSPECTION).min(*inspect_at);
+        }
     }
 
     /// Plans the next check for stopped workers. Returns `true` if there are such checks.

@@ -9,7 +9,7 @@ use crate::{Action, KillCause, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd, 
 
 impl<T: TaskData> Scheduler<T> {
     /// Cancels a task that has not started, or the items of a chunk that have not.
-    pub(crate) fn cancel(&mut self, now: Monotonic, task: TaskRef, outbox: &mut Outbox<T>) {
+    pub(crate) fn cancel(&mut self, task: TaskRef, outbox: &mut Outbox<T>) {
         let Some(entry) = self.tasks.find(task) else {
             return;
         };
@@ -17,7 +17,6 @@ impl<T: TaskData> Scheduler<T> {
             TaskState::Queued | TaskState::Reserved => {
                 self.tasks.stop_waiting(task.key);
                 self.end_task(task.key, TaskEnd::Cancelled, outbox);
-                self.settle(now, outbox);
             }
             TaskState::Assigned { worker, ring_index } => {
                 let worker = self.workers[worker as usize].id;
@@ -79,28 +78,19 @@ impl<T: TaskData> Scheduler<T> {
         match why {
             RevokeWhy::Cancel | RevokeWhy::Kill => {
                 self.end_task(task.key, TaskEnd::Cancelled, outbox);
-                self.settle(now, outbox);
             }
-            RevokeWhy::Expire => {
-                self.end_task(task.key, TaskEnd::Expired, outbox);
-                self.settle(now, outbox);
-            }
+            RevokeWhy::Expire => self.end_task(task.key, TaskEnd::Expired, outbox),
             RevokeWhy::Clear => {
                 self.counters.requeued += self.tasks.count(task.key);
                 self.return_to_queue(task.key, outbox);
                 self.answered_behind(now, worker, true, outbox);
-                self.assign(now, outbox);
             }
-            RevokeWhy::Break => {
-                self.end_task(task.key, TaskEnd::Broken, outbox);
-                self.settle(now, outbox);
-            }
+            RevokeWhy::Break => self.end_task(task.key, TaskEnd::Broken, outbox),
             RevokeWhy::Steal => {
                 self.counters.stolen += self.tasks.count(task.key);
                 self.return_to_queue(task.key, outbox);
-                self.assign(now, outbox);
                 // There may be more idle workers.
-                self.balance(now, outbox);
+                self.balance_due = true;
             }
         }
     }

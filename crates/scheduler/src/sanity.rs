@@ -58,9 +58,8 @@ impl<T: TaskData> Scheduler<T> {
     }
 
     fn the_idle_list_is_exact(&self) {
-        if self.workers.is_complete() {
-            assert_eq!(self.ready_workers(), self.workers.target(), "a worker is missing");
-        }
+        let ready = self.workers.iter().filter(|worker| worker.state == WorkerState::Ready).count();
+        assert_eq!(self.ready_workers(), ready, "the number of ready workers is wrong");
         let mut listed = self.workers.idle().to_vec();
         listed.sort_unstable();
         let idle: Vec<u32> = self

@@ -42,7 +42,6 @@ impl<T: TaskData> Scheduler<T> {
             }
             self.retire(now, self.workers[index].id, "the pool was resized", outbox);
         }
-        self.warm_up.update(&self.workers);
     }
 
     /// Retires all idle workers, until there is work again.
@@ -69,8 +68,6 @@ impl<T: TaskData> Scheduler<T> {
                 if self.retires_when_idle(slot) {
                     let id = self.workers[slot as usize].id;
                     self.retire(now, id, "the pool was quiesced", outbox);
-                } else if !self.alarms.is_set(PoolAlarm::Idle) {
-                    self.update_idle_alarm();
                 }
             }
             WorkerState::Stopping => self.begin_escalation(now, slot as usize),
@@ -93,7 +90,6 @@ impl<T: TaskData> Scheduler<T> {
         {
             self.retire(now, self.workers[slot as usize].id, "reached `idle_timeout`", outbox);
         }
-        self.update_idle_alarm();
     }
 
     /// Retires a worker that has lived for too long.
@@ -113,8 +109,7 @@ impl<T: TaskData> Scheduler<T> {
         (self.staying() > self.min_workers()).then_some((slot, due))
     }
 
-    /// Sets or clears the alarm for `idle_timeout`. Called after every change of the number of
-    /// workers, and when a worker becomes idle. An alarm that goes off too early, because its
+    /// Sets or clears the alarm for `idle_timeout`. An alarm that goes off too early, because its
     /// worker got a task, is moved then.
     pub(crate) fn update_idle_alarm(&mut self) {
         if self.settings.idle_timeout.is_some() {
@@ -123,13 +118,14 @@ impl<T: TaskData> Scheduler<T> {
         }
     }
 
-    /// Clears the alarms of a worker that stops, is killed, or is gone.
-    pub(crate) fn clear_alarms(&mut self, slot: u32) {
+    /// Moves a worker that stops, is killed, or is gone to that state.
+    pub(crate) fn leave(&mut self, slot: u32, state: WorkerState) {
+        self.workers.set_state(slot, state);
+        self.workers.remove_idle(slot);
         let worker = &mut self.workers[slot as usize];
         self.alarms.clear(&mut worker.age_alarm);
         self.alarms.clear(&mut worker.stop_alarm);
         worker.escalation = None;
-        self.update_idle_alarm();
     }
 
     /// Retires a worker. It may finish its current task; tasks that have not started go elsewhere.
@@ -141,16 +137,12 @@ impl<T: TaskData> Scheduler<T> {
         outbox: &mut Outbox<T>,
     ) {
         let index = id.slot as usize;
-        let worker = &mut self.workers[index];
-        match worker.state {
+        match self.workers[index].state {
             WorkerState::Ready => {}
             WorkerState::Starting => return self.kill(id, KillCause::Unwanted, outbox),
             WorkerState::Vacant | WorkerState::Stopping | WorkerState::Killing => return,
         }
-        worker.state = WorkerState::Stopping;
-        self.workers.set_incomplete();
-        self.workers.remove_idle(id.slot);
-        self.clear_alarms(id.slot);
+        self.leave(id.slot, WorkerState::Stopping);
         outbox.push(Action::Retired { worker: id, why });
         let worker = &self.workers[index];
         // From newest to oldest, so that the front of the queue keeps the order of submission.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
-use crate::alarms::{Alarm, Alarms, PoolAlarm, RescuePlan};
+use crate::alarms::{Alarm, Alarms, RescuePlan};
 use crate::entries::Removed;
 use crate::lifecycle::Lifecycle;
 use crate::restart_budget::RestartBudget;
@@ -37,6 +37,10 @@ pub struct Scheduler<T> {
     pub(crate) counters: Counters,
     /// The time of the last look for tasks that are too old.
     pub(crate) looked_for_slow: Monotonic,
+    /// `true` if the next conclusion moves prefetched tasks to idle workers.
+    pub(crate) balance_due: bool,
+    /// The slot of a worker that was not asked to stop and died.
+    pub(crate) lost: Option<u32>,
 }
 
 impl<T: TaskData> Scheduler<T> {
@@ -60,15 +64,24 @@ impl<T: TaskData> Scheduler<T> {
             alarms: Alarms::default(),
             counters: Counters::default(),
             looked_for_slow: Monotonic::ZERO,
+            balance_due: false,
+            lost: None,
         }
     }
 
     /// Handles one event, and appends the resulting actions to `outbox` in order.
     pub fn handle(&mut self, now: Monotonic, event: Event<T>, outbox: &mut Outbox<T>) {
+        self.apply(now, event, outbox);
+        self.conclude(now, outbox);
+    }
+
+    /// Records what the event says. What follows from that is left to the conclusion.
+    #[inline]
+    fn apply(&mut self, now: Monotonic, event: Event<T>, outbox: &mut Outbox<T>) {
         match event {
             Event::Submit(submission) => self.submit(now, submission, outbox),
-            Event::Cancel(task) => self.cancel(now, task, outbox),
-            Event::Kill(task) => self.kill_task(now, task, outbox),
+            Event::Cancel(task) => self.cancel(task, outbox),
+            Event::Kill(task) => self.kill_task(task, outbox),
             Event::Observed { task, seen } => self.observed(now, task, *seen, outbox),
             Event::SectionBegun { worker, ring_index, due } => {
                 self.section_begun(worker, ring_index, due);
@@ -86,21 +99,17 @@ impl<T: TaskData> Scheduler<T> {
             Event::Skipped { worker, task, attempt } => {
                 self.skipped(now, worker, task, attempt, outbox);
             }
-            Event::Balance => self.balance(now, outbox),
-            other => self.handle_lifecycle(now, other, outbox),
+            Event::Balance => self.balance_due = true,
+            other => self.apply_rare(now, other, outbox),
         }
     }
 
-    /// Handles events of workers and of the pool, which are rare compared to those of tasks.
-    pub(crate) fn handle_lifecycle(
-        &mut self,
-        now: Monotonic,
-        event: Event<T>,
-        outbox: &mut Outbox<T>,
-    ) {
-        self.workers.set_incomplete();
+    /// Records events of workers and of the pool, which are rare compared to those of tasks.
+    fn apply_rare(&mut self, now: Monotonic, event: Event<T>, outbox: &mut Outbox<T>) {
+        self.workers.set_changed();
+        self.balance_due = true;
         match event {
-            Event::WarmUp => self.warm_up(now, outbox),
+            Event::WarmUp => self.warm_up(),
             Event::Resize { workers } => self.resize(now, workers, outbox),
             Event::Quiesce => self.quiesce(now, outbox),
             Event::Ready { worker } => self.ready(now, worker, outbox),
@@ -112,10 +121,7 @@ impl<T: TaskData> Scheduler<T> {
             Event::FoundStopped { worker } => self.kill(worker, KillCause::Stopped, outbox),
             Event::Shutdown { mode, timeout } => self.begin_shutdown(now, mode, timeout, outbox),
             Event::Tick => self.tick(now, outbox),
-            Event::Break { reason } => {
-                self.break_pool(reason, outbox);
-                self.settle(now, outbox);
-            }
+            Event::Break { reason } => self.break_pool(reason, outbox),
             Event::Submit(_)
             | Event::Cancel(_)
             | Event::Kill(_)
@@ -127,14 +133,6 @@ impl<T: TaskData> Scheduler<T> {
             | Event::Skipped { .. }
             | Event::Balance => unreachable!("handled by the caller"),
         }
-        // A tick must not plan the next one because it does not know that no worker is missing.
-        self.workers.update_complete();
-        self.balance(now, outbox);
-        if self.has_demand() {
-            self.spawn_for_demand(now, outbox);
-        }
-        self.update_idle_alarm();
-        self.update_start_alarm();
     }
 
     #[inline]
@@ -150,7 +148,10 @@ impl<T: TaskData> Scheduler<T> {
             outbox.push(Action::Complete { task, attempt, end, items, submitted });
             return;
         }
-        self.lifecycle.set_quiescent(false);
+        if self.lifecycle.is_quiescent() {
+            self.lifecycle.set_quiescent(false);
+            self.workers.set_changed();
+        }
         let has_constraints = submission.constraints.is_some();
         let key = self.tasks.insert(now, submission);
         self.counters.submitted += self.tasks.count(key);
@@ -158,18 +159,14 @@ impl<T: TaskData> Scheduler<T> {
         self.watch_age(now);
         if has_constraints {
             self.queue_with_constraints(key, outbox);
-            self.assign(now, outbox);
         } else {
             self.assign_new(now, key, outbox);
         }
     }
 
     pub(crate) fn queue_with_constraints(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
-        if let Some(slot) = self.tasks.slot(key) {
-            if slot as usize >= self.workers.target() {
-                return self.end_task(key, TaskEnd::Cancelled, outbox);
-            }
-            self.workers.set_incomplete();
+        if self.tasks.slot(key).is_some_and(|slot| slot as usize >= self.workers.target()) {
+            return self.end_task(key, TaskEnd::Cancelled, outbox);
         }
         self.tasks.wait_at_the_end(key);
         self.arm_waiting(key);
@@ -214,7 +211,7 @@ impl<T: TaskData> Scheduler<T> {
         self.end_task(key, TaskEnd::Reported, outbox);
     }
 
-    /// Retires a worker that has grown too large, or assigns more tasks.
+    /// Retires a worker that has grown too large, and looks at what it does next.
     #[inline]
     pub(crate) fn after_finished(
         &mut self,
@@ -252,7 +249,7 @@ impl<T: TaskData> Scheduler<T> {
         }
     }
 
-    /// Assigns more tasks after a worker has finished or skipped one.
+    /// Looks at what a worker does next after it has finished or skipped a task.
     #[inline]
     pub(crate) fn after_outcome(&mut self, now: Monotonic, slot: u32, outbox: &mut Outbox<T>) {
         if self.workers[slot as usize].load() == 0 {
@@ -260,29 +257,21 @@ impl<T: TaskData> Scheduler<T> {
         } else {
             self.observe_first(slot, outbox);
         }
-        self.assign(now, outbox);
-        self.settle(now, outbox);
     }
 
     pub(crate) fn ready(&mut self, now: Monotonic, worker: WorkerId, outbox: &mut Outbox<T>) {
-        let Some(entry) = self.workers.live_mut(worker) else {
-            return;
-        };
-        if entry.state != WorkerState::Starting {
+        if self.workers.live(worker).is_none_or(|entry| entry.state != WorkerState::Starting) {
             return;
         }
-        entry.state = WorkerState::Ready;
-        self.inspect_soon(now);
-        self.budget.worker_started();
+        self.workers.set_state(worker.slot, WorkerState::Ready);
         self.workers[worker.slot as usize].awaited_by_warm_up = false;
-        self.warm_up.update(&self.workers);
+        self.lifecycle.inspect_soon(now);
+        self.budget.worker_started();
         if let Some(due) = self.retirement_time(now, worker) {
             let key = &mut self.workers[worker.slot as usize].age_alarm;
             self.alarms.set(key, due, Alarm::Age(worker.slot));
         }
         self.became_idle(now, worker.slot, outbox);
-        self.assign(now, outbox);
-        self.settle(now, outbox);
     }
 
     /// Removes a task, counts it, and reports how it ended.
@@ -292,9 +281,6 @@ impl<T: TaskData> Scheduler<T> {
         let Removed { task, attempt, items, submitted } = self.tasks.remove(key);
         self.counters.count(end, items.into());
         self.lifecycle.count(end, items.into());
-        if self.alarms.is_set(PoolAlarm::Start) {
-            self.update_start_alarm();
-        }
         outbox.push(Action::Complete { task, attempt, end, items, submitted });
     }
 }

@@ -39,9 +39,7 @@ impl<T: TaskData> Scheduler<T> {
             self.enter(now, mode, deadline, outbox);
         } else {
             self.lifecycle.bring_forward(now, mode, deadline, self.settings.stop_grace);
-            self.update_shutdown_alarms();
         }
-        self.settle(now, outbox);
     }
 
     /// Enters a stronger mode.
@@ -53,7 +51,6 @@ impl<T: TaskData> Scheduler<T> {
         outbox: &mut Outbox<T>,
     ) {
         self.lifecycle.enter(now, mode, deadline, self.settings.stop_grace);
-        self.update_shutdown_alarms();
         if mode >= Shutdown::CancelPending {
             self.cancel_pending(outbox);
         }
@@ -97,32 +94,19 @@ impl<T: TaskData> Scheduler<T> {
         self.alarms.set_pool(PoolAlarm::Inspect, inspect_at);
     }
 
-    /// Resets the interval of checks for stopped workers, after a worker started or died.
-    pub(crate) fn inspect_soon(&mut self, now: Monotonic) {
-        if self.lifecycle.inspect_soon(now) {
-            self.update_shutdown_alarms();
-        }
-    }
-
     /// Stops all workers if no task is left in a pool that is shutting down or broken, and ends the
-    /// pool if no worker is left. Called after everything that may have ended the last task or
-    /// worker.
+    /// pool if no worker is left.
     pub(crate) fn settle(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
-        if self.lifecycle.has_ended() || !self.tasks.is_empty() {
+        if self.lifecycle.is_open() || self.lifecycle.has_ended() || !self.tasks.is_empty() {
             return;
         }
-        if self.lifecycle.is_open() {
-            return;
-        }
-        self.workers.set_incomplete();
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
             match worker.state {
                 // It may still have revoked frames, which it skips before it stops.
                 WorkerState::Ready => {
                     let worker = worker.id;
-                    self.workers[index].state = WorkerState::Stopping;
-                    self.clear_alarms(worker.slot);
+                    self.leave(worker.slot, WorkerState::Stopping);
                     outbox.push(Action::Stop { worker });
                     self.lifecycle.report_mut().workers_stopped += 1;
                     self.begin_escalation(now, index);
@@ -135,11 +119,10 @@ impl<T: TaskData> Scheduler<T> {
                 WorkerState::Vacant | WorkerState::Killing => {}
             }
         }
-        self.workers.clear_idle();
         let empty = self.workers.iter().all(|worker| worker.state == WorkerState::Vacant);
         if empty && !self.lifecycle.is_running() {
             self.lifecycle.end();
-            self.update_shutdown_alarms();
+            self.workers.set_changed();
             outbox.push(Action::Ended);
         }
     }

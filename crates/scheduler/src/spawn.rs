@@ -10,13 +10,11 @@ use crate::{Action, Outbox, Scheduler, StartFailure, TaskData, WorkerEntry, Work
 
 impl<T: TaskData> Scheduler<T> {
     /// Starts all workers that the pool may have.
-    pub(crate) fn warm_up(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
-        if !self.lifecycle.is_running() {
-            return;
+    pub(crate) fn warm_up(&mut self) {
+        if self.lifecycle.is_running() {
+            self.lifecycle.set_quiescent(false);
+            self.warm_up.begin(&mut self.workers);
         }
-        self.lifecycle.set_quiescent(false);
-        self.warm_up.begin(&mut self.workers);
-        self.spawn_for_demand(now, outbox);
     }
 
     /// Returns `true` if a worker is wanted that does not exist.
@@ -51,7 +49,6 @@ impl<T: TaskData> Scheduler<T> {
         }
         if self.budget.may_start(now) {
             self.start_vacant(wanted, outbox);
-            self.update_idle_alarm();
         }
         self.update_start_alarm();
     }
@@ -59,7 +56,8 @@ impl<T: TaskData> Scheduler<T> {
     fn start_vacant(&mut self, wanted: usize, outbox: &mut Outbox<T>) {
         let credit = self.settings.credit;
         let (round, mut left) = (self.budget.round(), wanted);
-        for worker in self.workers.wanted_mut() {
+        for index in 0..self.workers.target() {
+            let worker = &mut self.workers[index];
             // A slot with reserved tasks is wanted in any case, as is one that a warm-up waits for.
             let own = self.tasks.is_reserved(worker.id.slot) || worker.awaited_by_warm_up;
             if worker.state != WorkerState::Vacant || (left == 0 && !own) {
@@ -67,7 +65,7 @@ impl<T: TaskData> Scheduler<T> {
             }
             left = left.saturating_sub(1);
             worker.start_round = round;
-            let worker = worker.begin_start(credit);
+            let worker = self.workers.begin_start(index, credit);
             self.counters.respawned += u64::from(worker.generation > 1);
             outbox.push(Action::Spawn { worker });
         }
@@ -85,8 +83,7 @@ impl<T: TaskData> Scheduler<T> {
         };
         let killed = entry.state == WorkerState::Killing;
         let round = entry.start_round;
-        entry.state = WorkerState::Vacant;
-        self.clear_alarms(worker.slot);
+        self.leave(worker.slot, WorkerState::Vacant);
         if !killed {
             let charged = self.budget.charge_start(now, round);
             // With one working worker there is still a pool. Starts of the others are retried, with
@@ -102,17 +99,14 @@ impl<T: TaskData> Scheduler<T> {
                     self.warm_up.give_up(&mut self.workers, reason);
                 }
             }
-            if self.has_demand() {
-                self.spawn_for_demand(now, outbox);
-            }
         }
-        self.settle(now, outbox);
     }
 
     /// Sets or clears the alarm for starts that were postponed.
     pub(crate) fn update_start_alarm(&mut self) {
-        let vacant = self.workers.wanted().any(|worker| worker.state == WorkerState::Vacant);
-        let due = self.budget.not_before().filter(|_| vacant && self.has_demand());
+        let vacant = |worker: &WorkerEntry| worker.state == WorkerState::Vacant;
+        let is_wanted = || self.workers.wanted().any(vacant) && self.has_demand();
+        let due = self.budget.not_before().filter(|_| is_wanted());
         self.alarms.set_pool(PoolAlarm::Start, due);
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Tasks<T> {
     reserved_len: usize,
     /// Number of all tasks; items count one by one.
     pending: u64,
+    /// `true` if a task may wait that did not at the last conclusion.
+    arrived: bool,
 }
 
 impl<T> Default for Tasks<T> {
@@ -33,6 +35,7 @@ impl<T> Default for Tasks<T> {
             reserved: Vec::new(),
             reserved_len: 0,
             pending: 0,
+            arrived: false,
         }
     }
 }
@@ -79,6 +82,7 @@ impl<T: TaskData> Tasks<T> {
     /// Lets a task wait behind all others.
     #[inline]
     pub(crate) fn wait_at_the_end(&mut self, key: TaskKey) {
+        self.arrived = true;
         match self.slot(key) {
             None => self.queue.push_back(&mut self.entries, key),
             Some(slot) => self.reserve(key, slot).push_back(key),
@@ -87,6 +91,7 @@ impl<T: TaskData> Tasks<T> {
 
     /// Lets a task wait before all others.
     pub(crate) fn wait_at_the_front(&mut self, key: TaskKey) {
+        self.arrived = true;
         match self.slot(key) {
             None => self.queue.push_front(&mut self.entries, key),
             Some(slot) => self.reserve(key, slot).push_front(key),
@@ -150,6 +155,11 @@ impl<T: TaskData> Tasks<T> {
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.reserved_len
+    }
+
+    #[inline]
+    pub(crate) fn take_arrived(&mut self) -> bool {
+        std::mem::take(&mut self.arrived)
     }
 
     /// Returns the number of tasks that any worker may take.

@@ -9,7 +9,7 @@ impl<T: TaskData> Scheduler<T> {
     pub(crate) fn tick(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         while let Some(alarm) = self.alarms.expire(now) {
             match alarm {
-                Alarm::Task(key) => self.expire(now, key, outbox),
+                Alarm::Task(key) => self.expire(key, outbox),
                 Alarm::Stop(slot) => self.escalate(now, slot, outbox),
                 Alarm::Age(slot) => self.retire_aged(now, slot, outbox),
                 Alarm::Pool(PoolAlarm::Idle) => self.retire_idle(now, outbox),
@@ -17,14 +17,10 @@ impl<T: TaskData> Scheduler<T> {
                 Alarm::Pool(PoolAlarm::Inspect) => self.inspect(now, outbox),
                 Alarm::Pool(PoolAlarm::Rescue) => self.rescue(now, outbox),
                 Alarm::Pool(PoolAlarm::Slow) => self.report_slow(now, outbox),
-                // Processes are started below.
+                // The conclusion starts processes.
                 Alarm::Pool(PoolAlarm::Start) => {}
             }
         }
-        if self.has_demand() {
-            self.assign(now, outbox);
-        }
-        self.settle(now, outbox);
     }
 
     /// Returns the time at which `Event::Tick` is due next, if ever.
@@ -52,6 +48,5 @@ impl<T: TaskData> Scheduler<T> {
                 outbox.push(Action::Inspect { worker: worker.id });
             }
         }
-        self.update_shutdown_alarms();
     }
 }

@@ -27,7 +27,6 @@ impl WarmUp {
         for worker in workers.wanted_mut() {
             worker.awaited_by_warm_up = worker.state != WorkerState::Ready;
         }
-        self.update(workers);
         self.given_up = None;
     }
 

@@ -16,12 +16,16 @@ pub(crate) struct Workers {
     /// Slots whose worker is ready and idle. The one used last is taken first, because its caches
     /// are warm.
     idle: Vec<u32>,
-    /// `true` if every slot has a ready worker, so that none has to be started.
-    complete: bool,
+    /// Number of workers that are ready for tasks.
+    ready: usize,
     /// The slot whose worker was assigned the last task.
     current: usize,
     /// Number of workers that have unanswered frames.
     busy: usize,
+    /// `true` if a worker may have more room than at the last conclusion.
+    freed: bool,
+    /// `true` if there may be other workers than at the last conclusion, or others are wanted.
+    changed: bool,
 }
 
 impl Index<usize> for Workers {
@@ -46,9 +50,11 @@ impl Workers {
             entries: Vec::new(),
             target: 0,
             idle: Vec::new(),
-            complete: false,
+            ready: 0,
             current: 0,
             busy: 0,
+            freed: false,
+            changed: true,
         };
         workers.set_target(target);
         workers
@@ -91,6 +97,22 @@ impl Workers {
             self.entries.push(WorkerEntry::vacant(slot));
         }
         self.target = target;
+        self.changed = true;
+    }
+
+    /// Moves a worker to another state.
+    pub(crate) fn set_state(&mut self, slot: u32, state: WorkerState) {
+        let entry = &mut self.entries[slot as usize];
+        self.ready -= usize::from(entry.state == WorkerState::Ready);
+        self.ready += usize::from(state == WorkerState::Ready);
+        entry.state = state;
+        self.changed = true;
+    }
+
+    /// Prepares a vacant slot for a new process.
+    pub(crate) fn begin_start(&mut self, slot: usize, credit: u16) -> WorkerId {
+        self.changed = true;
+        self.entries[slot].begin_start(credit)
     }
 
     /// Returns the entry of a worker, unless its slot has another generation by now.
@@ -139,6 +161,7 @@ impl Workers {
         let worker = &mut self.entries[slot as usize];
         worker.pop_front();
         self.busy -= usize::from(worker.load() == 0);
+        self.freed = true;
     }
 
     /// Removes and returns all frames of a worker, which is dead.
@@ -156,7 +179,7 @@ impl Workers {
 
     /// Returns the number of workers that are ready for tasks.
     pub(crate) fn ready(&self) -> usize {
-        self.iter().filter(|worker| worker.state == WorkerState::Ready).count()
+        self.ready
     }
 
     /// Returns the slots of idle workers. The first one has been idle for longest.
@@ -167,6 +190,7 @@ impl Workers {
 
     pub(crate) fn add_idle(&mut self, slot: u32) {
         self.idle.push(slot);
+        self.freed = true;
     }
 
     /// Removes and returns the slot that became idle last.
@@ -179,23 +203,28 @@ impl Workers {
         self.idle.retain(|idle| *idle != slot);
     }
 
-    pub(crate) fn clear_idle(&mut self) {
-        self.idle.clear();
-    }
-
-    /// Returns `true` if every slot has a ready worker, as far as is known.
+    /// Returns `true` if every slot has a ready worker, so that none has to be started.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
-        self.complete
+        self.ready == self.target
     }
 
-    /// Records that a worker may be missing.
-    pub(crate) fn set_incomplete(&mut self) {
-        self.complete = false;
+    /// Lets the next conclusion look at everything that depends on the workers.
+    pub(crate) fn set_changed(&mut self) {
+        self.changed = true;
     }
 
-    /// Checks again if a worker is missing.
-    pub(crate) fn update_complete(&mut self) {
-        self.complete = self.ready() == self.target;
+    #[inline]
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    #[inline]
+    pub(crate) fn take_freed(&mut self) -> bool {
+        std::mem::take(&mut self.freed)
     }
 }
