@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod clock;
 mod connection;
 mod dead_letter;
 mod endpoint;

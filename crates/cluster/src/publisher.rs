@@ -12,7 +12,7 @@
 mod outstanding;
 mod verdict;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
 use brigade_codec::chain;
@@ -21,6 +21,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use self::outstanding::{Answered, Outstanding};
 use self::verdict::Verdict;
+use crate::clock::{Monotonic, now, sleep_until};
 use crate::error::ClusterError;
 
 /// Time that a publish waits for its answer before it is sent again.
@@ -98,7 +99,7 @@ pub(crate) struct Publisher<T> {
     /// `true` for a publish that ends if there is no room. Others are sent until there is.
     ends_when_full: fn(&T) -> bool,
     /// Time of the last warning that there is no room.
-    warned_at: Option<Instant>,
+    warned_at: Option<Monotonic>,
 }
 
 impl<T> Publisher<T> {
@@ -133,7 +134,7 @@ impl<T> Publisher<T> {
 
     /// Publishes a message. While the link is down, it is sent later.
     pub(crate) async fn publish(&mut self, tag: T, publication: Publication) {
-        let number = self.outstanding.add(tag, publication.clone(), Instant::now());
+        let number = self.outstanding.add(tag, publication.clone(), now());
         if self.is_up {
             self.send(number, publication).await;
         }
@@ -145,13 +146,7 @@ impl<T> Publisher<T> {
     pub(crate) async fn answers(&mut self, answers: &mut Vec<Answer<T>>) {
         answers.append(&mut self.refused);
         while answers.is_empty() {
-            let due = self.outstanding.next_due().filter(|_| self.is_up);
-            let timer = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let due = self.outstanding.next_deadline().filter(|_| self.is_up);
             tokio::select! {
                 biased;
                 reply = self.replies.next() => {
@@ -163,8 +158,8 @@ impl<T> Publisher<T> {
                         }
                     }
                 }
-                () = timer => {
-                    self.send_due(Instant::now()).await;
+                () = sleep_until(due) => {
+                    self.send_due(now()).await;
                     answers.append(&mut self.refused);
                 }
             }
@@ -182,12 +177,12 @@ impl<T> Publisher<T> {
     pub(crate) async fn on_link(&mut self, is_up: bool) {
         let was_up = std::mem::replace(&mut self.is_up, is_up);
         if self.is_up && !was_up {
-            self.outstanding.make_all_due(Instant::now());
-            self.send_due(Instant::now()).await;
+            self.outstanding.make_all_due(now());
+            self.send_due(now()).await;
         }
     }
 
-    async fn send_due(&mut self, now: Instant) {
+    async fn send_due(&mut self, now: Monotonic) {
         while let Some((number, publication)) = self.outstanding.take_due(now) {
             self.send(number, publication).await;
         }
@@ -212,7 +207,7 @@ impl<T> Publisher<T> {
         let Some(number) = number.and_then(|number| number.parse().ok()) else {
             return;
         };
-        let now = Instant::now();
+        let now = now();
         let result = match Verdict::of(message) {
             Verdict::Stored(stored) => Ok(stored),
             Verdict::Again => return self.outstanding.put_off(number, now + RETRY_PAUSE),
@@ -233,8 +228,8 @@ impl<T> Publisher<T> {
         });
     }
 
-    fn warn_of_no_room(&mut self, subject: &Subject, reason: &str, now: Instant) {
-        let is_due = |at: Instant| now >= at + WARNING_PERIOD;
+    fn warn_of_no_room(&mut self, subject: &Subject, reason: &str, now: Monotonic) {
+        let is_due = |at: Monotonic| now >= at + WARNING_PERIOD;
         if self.warned_at.is_none_or(is_due) {
             self.warned_at = Some(now);
             tracing::warn!(%subject, reason, "a record is kept back until the server has room");

@@ -1,11 +1,12 @@
 //! A point on the monotonic clock.
 
+use std::ops::{Add, AddAssign};
 use std::time::Duration;
 
 /// A point on `CLOCK_MONOTONIC`, in nanoseconds since the clock's zero.
 ///
 /// Two processes of one machine that read the clock at the same moment get the same value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Monotonic(u64);
 
@@ -46,6 +47,21 @@ impl Monotonic {
     }
 }
 
+/// Saturates, as [`saturating_add`](Monotonic::saturating_add) does.
+impl Add<Duration> for Monotonic {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        self.saturating_add(duration)
+    }
+}
+
+impl AddAssign<Duration> for Monotonic {
+    fn add_assign(&mut self, duration: Duration) {
+        *self = *self + duration;
+    }
+}
+
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -61,6 +77,7 @@ mod tests {
         let (zero, last) = (Monotonic::from_nanos(0), Monotonic::from_nanos(u64::MAX));
         assert_eq!(zero.saturating_since(last), Duration::ZERO);
         assert_eq!(last.saturating_add(SECOND), last);
+        assert_eq!(last + SECOND, last);
         assert_eq!(last.checked_add(SECOND), None);
         assert_eq!(zero.checked_add(Duration::MAX), None);
         assert_eq!(zero.saturating_add(Duration::MAX), last);

@@ -4,7 +4,9 @@
 //! when its server is. So the place is kept here. When the consumer is silent or has skipped
 //! something, another one takes over behind the last outcome that has arrived.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::clock::Monotonic;
 
 /// The server's heartbeat while there are no outcomes.
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(700);
@@ -19,7 +21,7 @@ pub(super) struct Cursor {
     last: u64,
     /// Number of messages that the consumer has delivered.
     delivered: u64,
-    heard: Instant,
+    heard: Monotonic,
 }
 
 /// The meaning of a message.
@@ -35,7 +37,7 @@ pub(super) enum Place {
 
 impl Cursor {
     /// Returns a place behind the given sequence, without a consumer.
-    pub(super) fn behind(last: u64, now: Instant) -> Self {
+    pub(super) fn behind(last: u64, now: Monotonic) -> Self {
         Self { last, delivered: 0, heard: now }
     }
 
@@ -45,14 +47,14 @@ impl Cursor {
     }
 
     /// Begins with another consumer. Returns the first sequence that it delivers.
-    pub(super) fn restart(&mut self, now: Instant) -> u64 {
+    pub(super) fn restart(&mut self, now: Monotonic) -> u64 {
         self.delivered = 0;
         self.heard = now;
         self.last + 1
     }
 
     /// Places an outcome, by its sequences in the stream and in the consumer.
-    pub(super) fn outcome(&mut self, in_stream: u64, in_consumer: u64, now: Instant) -> Place {
+    pub(super) fn outcome(&mut self, in_stream: u64, in_consumer: u64, now: Monotonic) -> Place {
         self.heard = now;
         if in_consumer != self.delivered + 1 {
             return if in_consumer <= self.delivered { Place::Old } else { Place::Gap };
@@ -63,7 +65,7 @@ impl Cursor {
     }
 
     /// Places a heartbeat, which says how many messages the consumer has delivered.
-    pub(super) fn heartbeat(&mut self, delivered: Option<u64>, now: Instant) -> Place {
+    pub(super) fn heartbeat(&mut self, delivered: Option<u64>, now: Monotonic) -> Place {
         self.heard = now;
         if delivered.is_some_and(|delivered| delivered > self.delivered) {
             Place::Gap
@@ -73,7 +75,7 @@ impl Cursor {
     }
 
     /// Returns the time from which on the silence is too long.
-    pub(super) fn silent_at(&self) -> Instant {
+    pub(super) fn silent_at(&self) -> Monotonic {
         self.heard + SILENCE
     }
 }
@@ -86,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_silent_consumer_is_replaced_behind_the_last_outcome() {
-        let start = Instant::now();
+        let start = Monotonic::ZERO;
         let mut cursor = Cursor::behind(10, start);
         assert_eq!(cursor.restart(start), 11);
         assert_eq!(cursor.outcome(15, 1, start), Place::Next);
@@ -105,7 +107,7 @@ mod tests {
         /// Whatever is lost, each outcome is taken once and in order.
         #[test]
         fn nothing_is_skipped(lost in prop::collection::vec(any::<bool>(), 1..300)) {
-            let now = Instant::now();
+            let now = Monotonic::ZERO;
             let mut cursor = Cursor::behind(0, now);
             let mut taken = Vec::new();
             let mut lost = lost.into_iter();

@@ -15,7 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::{Message, Subscriber};
 use bytes::Bytes;
@@ -25,12 +25,13 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::failure;
 use super::follower::Follower;
-use super::machine::{EndAnswer, Event, Machine, PublishAnswer, Ticket};
+use super::machine::{EndAnswer, Event, Fact, Machine, PublishAnswer, Ticket};
 use super::purge::{Mark, Purge};
 use super::search::Located;
 use super::server::Server;
 use super::shared::{Command, Shared};
 use super::submission::{Admission, Content, Submission, Target};
+use crate::clock::{Monotonic, now, sleep_until};
 use crate::connection::{Connection, LinkEvent, log_link};
 use crate::error::ClusterError;
 use crate::message::{OutcomeMessage, StoredBody};
@@ -145,7 +146,7 @@ impl Driver {
             jobs: FuturesUnordered::new(),
             endings: 0,
             lanes: HashSet::new(),
-            purge: Purge::new(server.settings.lease, Instant::now()),
+            purge: Purge::new(server.settings.lease, now()),
             server,
             shared,
         };
@@ -162,24 +163,18 @@ impl Driver {
         let mut closes_at = None;
         loop {
             if let Some(at) = closes_at
-                && (self.publisher.len() + self.endings == 0 || Instant::now() >= at)
+                && (self.publisher.len() + self.endings == 0 || now() >= at)
             {
                 break;
             }
             let next = self.next_timer().into_iter().chain(closes_at).min();
-            let timer = async {
-                match next {
-                    Some(at) => tokio::time::sleep_until(at.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
             let wake = tokio::select! {
                 event = self.connection.next_event() => Wake::Link(event),
                 () = self.publisher.answers(&mut answers) => Wake::Answers,
                 (at, message) = next_outcome(&mut self.followers) => Wake::Outcome(at, message),
                 count = commands.recv_many(&mut received, AT_A_TIME) => Wake::Commands(count),
                 Some(report) = self.jobs.next() => Wake::Report(report),
-                () = timer => Wake::Timer,
+                () = sleep_until(next) => Wake::Timer,
             };
             match wake {
                 Wake::Link(event) => self.on_link(event).await,
@@ -190,11 +185,11 @@ impl Driver {
                 }
                 Wake::Outcome(at, message) => self.on_outcomes(at, message).await,
                 // Nobody can send another command.
-                Wake::Commands(0) => closes_at = Some(Instant::now()),
+                Wake::Commands(0) => closes_at = Some(now()),
                 Wake::Commands(_) => {
                     for command in received.drain(..) {
                         if matches!(command, Command::Close) {
-                            closes_at = Some(Instant::now() + CLOSE_PATIENCE);
+                            closes_at = Some(now() + CLOSE_PATIENCE);
                         }
                         self.on_command(command).await;
                     }
@@ -213,7 +208,7 @@ impl Driver {
         match command {
             Command::Submit(submission) => self.submit(*submission).await,
             Command::End { ticket, kill } => {
-                self.handle(ticket, Event::EndWanted { kill }).await;
+                self.handle(ticket, Fact::EndWanted { kill }).await;
             }
             Command::Follow { origin, behind, done } => self.follow(origin, behind, done).await,
             Command::Run(job) => {
@@ -246,7 +241,7 @@ impl Driver {
             admission,
         };
         self.records.insert(ticket, record);
-        self.handle(ticket, Event::Submitted { when_full, has_outcome }).await;
+        self.handle(ticket, Fact::Submitted { when_full, has_outcome }).await;
     }
 
     async fn on_answer(&mut self, answer: Answer<Tag>) {
@@ -266,7 +261,7 @@ impl Driver {
                 {
                     record.content = Content::Ready(publication);
                 }
-                self.handle(ticket, Event::Published(answer)).await;
+                self.handle(ticket, Fact::Published(answer)).await;
             }
             Tag::End(ticket) => {
                 let answer = match result.map_err(|refusal| refusal.kind) {
@@ -277,7 +272,7 @@ impl Driver {
                         EndAnswer::Failed
                     }
                 };
-                self.handle(ticket, Event::EndOffered(answer)).await;
+                self.handle(ticket, Fact::EndOffered(answer)).await;
             }
         }
     }
@@ -294,14 +289,14 @@ impl Driver {
                 }
             }
             Report::Put { ticket, result: Err(reason) } => {
-                self.handle(ticket, Event::Published(PublishAnswer::Failed(reason))).await;
+                self.handle(ticket, Fact::Published(PublishAnswer::Failed(reason))).await;
             }
             Report::Looked { ticket, found } => self.looked(ticket, found).await,
             Report::Read { tickets, source, outcome } => {
                 self.deliver(&tickets, source, outcome).await;
             }
             Report::Searched { ticket, found } => self.searched(ticket, found).await,
-            Report::Purged(mark) => self.purge.removed(mark, Instant::now()),
+            Report::Purged(mark) => self.purge.removed(mark, now()),
             Report::LaneFailed(lane, reason) => {
                 // The next task of the lane tries again.
                 tracing::warn!(%reason, lane = lane.consumer(), "a lane could not be opened");
@@ -322,7 +317,7 @@ impl Driver {
         }
         self.publisher.on_link(is_up).await;
         if is_up && !was_up {
-            self.purge.put_off(Instant::now());
+            self.purge.put_off(now());
             // The consumers of outcomes live in the memory of one server.
             for at in 0..self.followers.len() {
                 self.restart(at).await;
@@ -331,9 +326,9 @@ impl Driver {
     }
 
     async fn on_timer(&mut self) {
-        let now = Instant::now();
+        let now = now();
         let mut actions = Vec::new();
-        self.machine.tick(now, &mut actions);
+        self.machine.handle(now, Event::Tick, &mut actions);
         self.carry_out(actions).await;
         self.restart_silent(now).await;
         if let Some(mark) = self.purge.tick(now) {
@@ -341,9 +336,9 @@ impl Driver {
         }
     }
 
-    fn next_timer(&self) -> Option<Instant> {
+    fn next_timer(&self) -> Option<Monotonic> {
         let silent = self.followers.iter().filter_map(|followed| followed.follower.silent_at());
-        silent.chain(self.machine.next_tick()).chain(self.purge.due()).min()
+        silent.chain(self.machine.next_deadline()).chain(self.purge.due()).min()
     }
 
     /// Fails everything that is left, after the last answer.

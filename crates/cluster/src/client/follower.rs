@@ -1,12 +1,12 @@
 //! The outcomes of one origin as they arrive: finds the submissions that they belong to.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
 
 use async_nats::{HeaderMap, HeaderValue, Message, StatusCode, Subject};
 
 use super::cursor::{Cursor, Place};
 use super::machine::Ticket;
+use crate::clock::Monotonic;
 use crate::names::{Origin, TaskKey};
 
 /// The headers of heartbeats.
@@ -43,7 +43,7 @@ pub(super) enum Arrival {
 
 impl Follower {
     /// Follows the outcomes behind a sequence. `filter` matches their subjects.
-    pub(super) fn new(origin: Origin, filter: &str, behind: u64, now: Instant) -> Self {
+    pub(super) fn new(origin: Origin, filter: &str, behind: u64, now: Monotonic) -> Self {
         Self {
             origin,
             prefix: filter.trim_end_matches('>').to_owned(),
@@ -65,7 +65,7 @@ impl Follower {
     }
 
     /// Begins with another consumer. Returns the first sequence that it delivers.
-    pub(super) fn restart(&mut self, now: Instant) -> u64 {
+    pub(super) fn restart(&mut self, now: Monotonic) -> u64 {
         self.cursor.restart(now)
     }
 
@@ -90,12 +90,12 @@ impl Follower {
     }
 
     /// Returns the time from which on the silence is too long; `None` if nothing is expected.
-    pub(super) fn silent_at(&self) -> Option<Instant> {
+    pub(super) fn silent_at(&self) -> Option<Monotonic> {
         (self.wanted > 0).then(|| self.cursor.silent_at())
     }
 
     /// Places a message of the consumer.
-    pub(super) fn arrive(&mut self, message: &Message, now: Instant) -> Arrival {
+    pub(super) fn arrive(&mut self, message: &Message, now: Monotonic) -> Arrival {
         let place = if message.status == Some(StatusCode::IDLE_HEARTBEAT) {
             let delivered = header(message, LAST_CONSUMER).and_then(|text| text.parse().ok());
             self.cursor.heartbeat(delivered, now)
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn outcomes_find_their_submissions() {
-        let now = Instant::now();
+        let now = Monotonic::ZERO;
         let batch = Origin::batch("b").unwrap();
         let mut follower = Follower::new(batch.clone(), "brigade.q.outcome.b.>", 6, now);
         assert_eq!(follower.restart(now), 7);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_stalled_consumer_is_answered() {
-        let now = Instant::now();
+        let now = Monotonic::ZERO;
         let client = Origin::client("c").unwrap();
         let mut follower = Follower::new(client, "brigade.q.outcome.~c.>", 0, now);
         follower.restart(now);

@@ -14,12 +14,13 @@ mod event;
 mod searches;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(super) use self::event::{
-    Action, Completion, EndAnswer, Event, Found, PublishAnswer, Ticket, WhenFull,
+    Action, Completion, EndAnswer, Event, Fact, Found, PublishAnswer, Ticket, WhenFull,
 };
 use self::searches::{Search, Searches};
+use crate::clock::Monotonic;
 
 /// The first pause before a task is offered again to a queue that is full, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -30,7 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Machine {
     submissions: BTreeMap<Ticket, Submission>,
     /// Submissions that wait for room, by the time of their next attempt.
-    waiting: BTreeSet<(Instant, Ticket)>,
+    waiting: BTreeSet<(Monotonic, Ticket)>,
     searches: Searches,
 }
 
@@ -48,7 +49,7 @@ struct Submission {
 enum TaskHalf {
     Looking,
     Publishing,
-    WaitingForRoom(Instant),
+    WaitingForRoom(Monotonic),
     Stored(u64),
     /// In the queue, or done, by another run of the batch.
     Elsewhere,
@@ -73,27 +74,29 @@ impl Machine {
         self.submissions.get(&ticket).is_some_and(|submission| !submission.is_complete)
     }
 
-    /// Returns the time at which [`tick`](Self::tick) is due.
-    pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.waiting.first().map(|(at, _)| *at).into_iter().chain(self.searches.due()).min()
+    /// Returns the time at which [`Event::Tick`] is due.
+    pub(super) fn next_deadline(&self) -> Option<Monotonic> {
+        let waiting = self.waiting.first().map(|(at, _)| *at);
+        waiting.into_iter().chain(self.searches.next_deadline()).min()
     }
 
-    /// Handles a fact about a submission, and appends the steps that follow from it.
-    pub(super) fn handle(
-        &mut self,
-        now: Instant,
-        ticket: Ticket,
-        event: Event,
-        actions: &mut Vec<Action>,
-    ) {
-        if let Event::Submitted { when_full, has_outcome } = event {
+    /// Handles an event, and appends the steps that follow from it.
+    pub(super) fn handle(&mut self, now: Monotonic, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Fact(ticket, fact) => self.learn(now, ticket, fact, actions),
+            Event::Tick => self.tick(now, actions),
+        }
+    }
+
+    fn learn(&mut self, now: Monotonic, ticket: Ticket, fact: Fact, actions: &mut Vec<Action>) {
+        if let Fact::Submitted { when_full, has_outcome } = fact {
             let action = if has_outcome { Action::Look } else { Action::Publish };
             actions.push(action(ticket));
             self.submissions.insert(ticket, Submission::new(when_full, has_outcome, now));
             self.searches.begin(now);
             return;
         }
-        if let Event::Searched(found) = &event {
+        if let Fact::Searched(found) = &fact {
             self.searches.ended(now, found);
         }
         let Self { submissions, waiting, .. } = self;
@@ -101,7 +104,7 @@ impl Machine {
         let Some(submission) = submissions.get_mut(&ticket) else { return };
         let waited = submission.waits_until();
         let was_queued = submission.is_queued();
-        submission.handle(now, ticket, event, actions);
+        submission.handle(now, ticket, fact, actions);
         let has_left = was_queued && submission.is_complete;
         if waited != submission.waits_until() {
             if let Some(at) = waited {
@@ -126,7 +129,7 @@ impl Machine {
     /// Publishes the tasks that have waited long enough for room, and searches for those that have
     /// waited long for their outcomes. Of the former, others are published earlier, one for each
     /// task of this client that leaves the queue.
-    pub(super) fn tick(&mut self, now: Instant, actions: &mut Vec<Action>) {
+    fn tick(&mut self, now: Monotonic, actions: &mut Vec<Action>) {
         while let Some((at, ticket)) = self.waiting.first().copied()
             && at <= now
         {
@@ -148,7 +151,7 @@ impl Machine {
 }
 
 impl Submission {
-    fn new(when_full: WhenFull, has_outcome: bool, now: Instant) -> Self {
+    fn new(when_full: WhenFull, has_outcome: bool, now: Monotonic) -> Self {
         Self {
             task: if has_outcome { TaskHalf::Looking } else { TaskHalf::Publishing },
             end: EndHalf::Unwanted,
@@ -159,40 +162,40 @@ impl Submission {
         }
     }
 
-    fn handle(&mut self, now: Instant, ticket: Ticket, event: Event, actions: &mut Vec<Action>) {
-        match event {
-            Event::Submitted { .. } => {}
-            Event::Looked { is_found: true } => {
+    fn handle(&mut self, now: Monotonic, ticket: Ticket, fact: Fact, actions: &mut Vec<Action>) {
+        match fact {
+            Fact::Submitted { .. } => {}
+            Fact::Looked { is_found: true } => {
                 self.complete(ticket, Completion::Outcome, actions);
                 self.settle(ticket, TaskHalf::Elsewhere, actions);
             }
-            Event::Looked { is_found: false } if self.is_complete => {
+            Fact::Looked { is_found: false } if self.is_complete => {
                 self.settle(ticket, TaskHalf::Absent, actions);
             }
             // The outcome was too old, and has been removed.
-            Event::Looked { is_found: false } => {
+            Fact::Looked { is_found: false } => {
                 self.task = TaskHalf::Publishing;
                 actions.push(Action::Publish(ticket));
             }
-            Event::Published(answer) => self.published(now, ticket, answer, actions),
-            Event::Outcome => {
+            Fact::Published(answer) => self.published(now, ticket, answer, actions),
+            Fact::Outcome => {
                 self.complete(ticket, Completion::Outcome, actions);
                 self.stop_waiting(ticket, actions);
             }
-            Event::EndWanted { kill } => {
+            Fact::EndWanted { kill } => {
                 if !self.is_complete && self.end == EndHalf::Unwanted {
                     self.end = EndHalf::Offered { kill };
                     actions.push(Action::OfferEnd { ticket, kill });
                 }
             }
-            Event::EndOffered(answer) => self.end_offered(ticket, answer, actions),
-            Event::Searched(found) => self.searched(now, ticket, found, actions),
+            Fact::EndOffered(answer) => self.end_offered(ticket, answer, actions),
+            Fact::Searched(found) => self.searched(now, ticket, found, actions),
         }
     }
 
     fn published(
         &mut self,
-        now: Instant,
+        now: Monotonic,
         ticket: Ticket,
         answer: PublishAnswer,
         actions: &mut Vec<Action>,
@@ -274,7 +277,7 @@ impl Submission {
     }
 
     /// Returns the time at which the task is offered again to a queue that is full.
-    fn next_attempt(&self, now: Instant) -> Option<Instant> {
+    fn next_attempt(&self, now: Monotonic) -> Option<Monotonic> {
         let at = now + self.pause;
         match self.when_full {
             WhenFull::Wait => Some(at),
@@ -287,7 +290,7 @@ impl Submission {
         (self.pause * 2).min(LONGEST_PAUSE)
     }
 
-    fn waits_until(&self) -> Option<Instant> {
+    fn waits_until(&self) -> Option<Monotonic> {
         match self.task {
             TaskHalf::WaitingForRoom(at) => Some(at),
             _ => None,

@@ -11,7 +11,9 @@
 //! clients. Those outcomes count the next time. To delete them one by one would cost more than to
 //! publish them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::clock::Monotonic;
 
 /// The shortest period for which outcomes stay: longer than an election of the server.
 const SHORTEST: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 15_000 });
@@ -50,16 +52,16 @@ pub(super) struct Purge {
     /// Number of outcomes that were removed: the first ones.
     removed: u64,
     /// Time of the last removal.
-    removed_at: Instant,
+    removed_at: Monotonic,
     /// End of the period; `None` if there is nothing to remove.
-    due: Option<Instant>,
+    due: Option<Monotonic>,
     /// No period ends before.
-    not_before: Instant,
+    not_before: Monotonic,
 }
 
 impl Purge {
     /// Keeps outcomes for one and a half leases, and at most twice as long.
-    pub(super) fn new(lease: Duration, now: Instant) -> Self {
+    pub(super) fn new(lease: Duration, now: Monotonic) -> Self {
         let period = SHORTEST.max(lease + lease / 2);
         let none = Mark::default();
         Self {
@@ -74,13 +76,13 @@ impl Purge {
     }
 
     /// Notes an outcome that was received.
-    pub(super) fn received(&mut self, sequence: u64, now: Instant) {
+    pub(super) fn received(&mut self, sequence: u64, now: Monotonic) {
         self.last = Mark { sequence, number: self.last.number + 1 };
         self.due.get_or_insert_with(|| self.not_before.max(now + self.period));
     }
 
     /// Keeps outcomes for longer, because the link was lost.
-    pub(super) fn put_off(&mut self, now: Instant) {
+    pub(super) fn put_off(&mut self, now: Monotonic) {
         self.not_before = now + CALM;
         self.mark = Mark::default();
         self.due = self.due.map(|_| self.not_before);
@@ -97,20 +99,20 @@ impl Purge {
     }
 
     /// Notes that all outcomes before this one were removed.
-    pub(super) fn removed(&mut self, before: Mark, now: Instant) {
+    pub(super) fn removed(&mut self, before: Mark, now: Monotonic) {
         self.removed = self.removed.max(before.number - 1);
         self.removed_at = now;
     }
 
     /// Returns whether the removal of all outcomes up to this one is worth its time, by the number
     /// of outcomes in the stream.
-    pub(super) fn worth(&self, mark: Mark, now: Instant) -> impl FnOnce(u64) -> bool + 'static {
-        let (count, elapsed) = (self.count(mark), now.saturating_duration_since(self.removed_at));
+    pub(super) fn worth(&self, mark: Mark, now: Monotonic) -> impl FnOnce(u64) -> bool + 'static {
+        let (count, elapsed) = (self.count(mark), now.saturating_since(self.removed_at));
         move |all| is_worth_it(count, all, elapsed)
     }
 
     /// Returns the time at which [`tick`](Self::tick) is due.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(super) fn due(&self) -> Option<Monotonic> {
         self.due
     }
 
@@ -118,7 +120,7 @@ impl Purge {
     ///
     /// It stays itself. A purge that leaves nothing would move the consumer that follows the
     /// outcomes to the end of the stream.
-    pub(super) fn tick(&mut self, now: Instant) -> Option<Mark> {
+    pub(super) fn tick(&mut self, now: Monotonic) -> Option<Mark> {
         self.due.filter(|due| *due <= now)?;
         let old = Some(self.mark).filter(|mark| self.count(*mark) > 1);
         self.mark = self.last;
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn outcomes_are_removed_after_a_period_except_the_last() {
-        let (start, lease) = (Instant::now(), Duration::from_secs(10));
+        let (start, lease) = (Monotonic::ZERO, Duration::from_secs(10));
         let after = |seconds| start + Duration::from_secs(seconds);
         let tick = |purge: &mut Purge, seconds| {
             let old = purge.tick(after(seconds))?;
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn outcomes_that_were_not_removed_count_next_time() {
-        let (start, mut count) = (Instant::now(), 0);
+        let (start, mut count) = (Monotonic::ZERO, 0);
         let mut purge = Purge::new(Duration::from_secs(10), start);
         for period in 0..5 {
             let now = start + Duration::from_secs(15) * period;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use brigade_task::backend::Plain;
 use brigade_task::{SubmitError, SubmitErrorKind};
@@ -20,6 +20,7 @@ use super::record::{Facts, Record};
 use super::settings::Settings;
 use super::shared::{Command, Shared};
 use super::submission::{Admission, Submission, Target};
+use crate::clock::now;
 use crate::names::Priority;
 use crate::needs::Needs;
 
@@ -179,7 +180,7 @@ where
         }
         let admission = Arc::new(Admission::default());
         let waiting = Some(Arc::clone(&admission));
-        let end = timeout.map(|timeout| Instant::now() + timeout);
+        let end = timeout.map(|timeout| now() + timeout);
         let when_full = end.map_or(WhenFull::Fail, WhenFull::WaitUntil);
         let prepared = self.prepare(argument, when_full, waiting)?;
         match end {

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use brigade_sys::sync::{Condvar, Mutex};
+
+use crate::clock::{Monotonic, now};
 
 /// A number of places, which submissions take and the driver gives back.
 pub(super) struct Window {
@@ -42,13 +43,13 @@ impl Window {
 
     /// Takes a place like [`enter`](Self::enter). Returns `false` if there is none until the
     /// deadline.
-    pub(super) fn enter_until(&self, deadline: Instant) -> Result<bool, Closed> {
+    pub(super) fn enter_until(&self, deadline: Monotonic) -> Result<bool, Closed> {
         let mut state = self.state.lock();
         loop {
             if let Poll::Ready(entered) = state.try_enter() {
                 return entered.map(|()| true);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_since(now());
             if left.is_zero() {
                 return Ok(false);
             }
@@ -123,14 +124,14 @@ mod tests {
         let window = Window::new(1);
         let mut context = Context::from_waker(Waker::noop());
         assert_eq!(window.enter(), Ok(()));
-        assert_eq!(window.enter_until(Instant::now()), Ok(false));
+        assert_eq!(window.enter_until(now()), Ok(false));
         assert_eq!(window.poll_enter(&mut context), Poll::Pending);
         window.leave(1);
         assert_eq!(window.poll_enter(&mut context), Poll::Ready(Ok(())));
         window.leave(1);
-        assert_eq!(window.enter_until(Instant::now()), Ok(true));
+        assert_eq!(window.enter_until(now()), Ok(true));
         window.close();
         assert_eq!(window.enter(), Err(Closed));
-        assert_eq!(window.enter_until(Instant::now()), Err(Closed));
+        assert_eq!(window.enter_until(now()), Err(Closed));
     }
 }

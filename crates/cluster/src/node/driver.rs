@@ -9,7 +9,7 @@ mod tag;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::{Client, Message, Subscriber};
 use brigade_pool::{Pool, PoolError};
@@ -27,6 +27,7 @@ use super::held_task::HeldTask;
 use super::machine::{Action, Delivery, Event, Machine, Settings, Token};
 use super::runs::{Ended, Runs};
 use super::status::Shared;
+use crate::clock::{Monotonic, now, sleep_until};
 use crate::connection::{Connection, LinkEvent, log_link};
 use crate::error::ClusterError;
 use crate::message::{CancelMessage, History};
@@ -81,9 +82,8 @@ pub(super) struct Driver {
     events: VecDeque<Event>,
     actions: Vec<Action>,
     shared: Arc<Shared>,
-    epoch: Instant,
     last_token: u64,
-    next_sweep: Instant,
+    next_sweep: Monotonic,
     sweep_period: Duration,
     is_sweeping: bool,
     /// Sequences of tasks with an outcome that the last look for stuck messages found.
@@ -160,15 +160,14 @@ impl Driver {
             status_requests: subscribe(names.status()).await?,
             inbox: format!("{inbox}."),
             received: 0,
-            machine: Machine::new(settings),
+            machine: Machine::new(settings, now()),
             runs: Runs::new(pool),
             jobs: FuturesUnordered::new(),
             held: HashMap::new(),
             events: VecDeque::new(),
             actions: Vec::new(),
-            epoch: Instant::now(),
             last_token: 0,
-            next_sweep: Instant::now() + FIRST_SWEEP_PERIOD,
+            next_sweep: now() + FIRST_SWEEP_PERIOD,
             sweep_period: FIRST_SWEEP_PERIOD,
             is_sweeping: false,
             done: BTreeSet::new(),
@@ -207,8 +206,8 @@ impl Driver {
     }
 
     async fn wait(&mut self, answers: &mut Vec<Answer<Tag>>) -> Woken {
-        let tick = self.epoch + self.machine.next_tick();
-        let tick = if self.is_sweeping { tick } else { tick.min(self.next_sweep) };
+        let sweep = (!self.is_sweeping).then_some(self.next_sweep);
+        let time = self.machine.next_deadline().into_iter().chain(sweep).min();
         // Without an order, so that no source of events starves the others.
         tokio::select! {
             event = self.connection.next_event() => Woken::Link(event),
@@ -223,7 +222,7 @@ impl Driver {
             command = self.commands.recv(), if !self.machine.is_draining() => {
                 Woken::Command(command)
             }
-            () = tokio::time::sleep_until(tick.into()) => Woken::Time,
+            () = sleep_until(time) => Woken::Time,
         }
     }
 
@@ -273,8 +272,8 @@ impl Driver {
             Woken::StatusRequest(message) => self.report_status(message).await,
             Woken::Time => {
                 self.events.push_back(Event::Tick);
-                if Instant::now() >= self.next_sweep && !self.is_sweeping {
-                    self.next_sweep = Instant::now() + self.sweep_period;
+                if now() >= self.next_sweep && !self.is_sweeping {
+                    self.next_sweep = now() + self.sweep_period;
                     self.sweep_period = LAST_SWEEP_PERIOD.min(2 * self.sweep_period);
                     self.start_sweep();
                 }
@@ -285,9 +284,8 @@ impl Driver {
     /// Lets the machine handle all events, and carries its actions out until there are none.
     async fn settle(&mut self) {
         while let Some(event) = self.events.pop_front() {
-            let now = self.epoch.elapsed();
             let mut actions = std::mem::take(&mut self.actions);
-            self.machine.handle(now, event, &mut actions);
+            self.machine.handle(now(), event, &mut actions);
             for action in actions.drain(..) {
                 self.carry_out(action).await;
             }
@@ -315,7 +313,7 @@ impl Driver {
             tracing::debug!(node = self.shared.name, "connected");
             self.list_lanes();
             let hash = crate::input_hash::input_hash(self.shared.name.as_bytes());
-            self.next_sweep = Instant::now() + Duration::from_millis(hash % SWEEP_DELAY_MILLIS);
+            self.next_sweep = now() + Duration::from_millis(hash % SWEEP_DELAY_MILLIS);
             self.sweep_period = FIRST_SWEEP_PERIOD;
         }
     }

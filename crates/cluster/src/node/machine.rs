@@ -35,6 +35,7 @@ use self::capacity::Capacity;
 use self::held::{Held, State};
 use self::pulls::Pulls;
 use self::surplus::Review;
+use crate::clock::Monotonic;
 use crate::message::{History, Incident, Report};
 use crate::names::TaskKey;
 
@@ -65,7 +66,7 @@ pub(super) struct Machine {
     recording: usize,
     /// Tasks in the state `Waiting`.
     waiting: BTreeSet<Token>,
-    next_extension: Duration,
+    next_extension: Monotonic,
     /// The next look at the tasks that wait for a worker, if there are any.
     review: Option<Review>,
     is_up: bool,
@@ -84,10 +85,10 @@ pub(super) struct Counts {
 }
 
 impl Machine {
-    pub(super) fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: Settings, now: Monotonic) -> Self {
         Self {
             capacity: Capacity::new(settings.workers, settings.has_backlog),
-            next_extension: settings.lease / 3,
+            next_extension: now + settings.lease / 3,
             review: None,
             recording: 0,
             waiting: BTreeSet::new(),
@@ -104,7 +105,7 @@ impl Machine {
     }
 
     /// Takes an event at a time, which never decreases, and appends the actions that follow.
-    pub(super) fn handle(&mut self, now: Duration, event: Event, actions: &mut Vec<Action>) {
+    pub(super) fn handle(&mut self, now: Monotonic, event: Event, actions: &mut Vec<Action>) {
         // First, so that a node that was stopped for long knows which leases it has lost.
         if now >= self.next_extension {
             self.extend_leases(now);
@@ -138,11 +139,11 @@ impl Machine {
         actions.append(&mut self.actions);
     }
 
-    /// Returns the time of the next `Tick`.
-    pub(super) fn next_tick(&self) -> Duration {
+    /// Returns the time at which [`Event::Tick`] is due.
+    pub(super) fn next_deadline(&self) -> Option<Monotonic> {
         let review = self.review.map(|review| review.at);
-        let others = [self.pulls.next_expiry(), review];
-        others.into_iter().flatten().fold(self.next_extension, Duration::min)
+        let all = [Some(self.next_extension), self.pulls.next_expiry(), review];
+        all.into_iter().flatten().min()
     }
 
     /// Returns the number of tasks that are held.
@@ -173,7 +174,7 @@ impl Machine {
         self.counts
     }
 
-    fn delivered(&mut self, now: Duration, delivery: Delivery) {
+    fn delivered(&mut self, now: Monotonic, delivery: Delivery) {
         let Delivery { token, lane, key, id, mut facts } = delivery;
         self.pulls.delivered(now, &lane);
         facts.may_be_done |= self.cancellations.contains(&key);
@@ -190,7 +191,7 @@ impl Machine {
         }
     }
 
-    fn examined(&mut self, now: Duration, token: Token, is_done: bool, found: (History, u64)) {
+    fn examined(&mut self, now: Monotonic, token: Token, is_done: bool, found: (History, u64)) {
         let Some(held) = self.held.get_mut(&token) else { return };
         match held.state {
             State::Examining if is_done || held.is_cancelled => self.acknowledge(token),
@@ -206,7 +207,7 @@ impl Machine {
     }
 
     /// Decides what becomes of a task without an outcome that does not run.
-    fn decide(&mut self, now: Duration, token: Token) {
+    fn decide(&mut self, now: Monotonic, token: Token) {
         let Some(held) = self.held.get_mut(&token) else { return };
         let deaths = held.history.deaths_before(held.delivery);
         if deaths >= held.facts.max_deaths {
@@ -239,7 +240,7 @@ impl Machine {
         self.actions.push(Action::Run(token));
     }
 
-    fn ran(&mut self, now: Duration, token: Token, end: RunEnd) {
+    fn ran(&mut self, now: Monotonic, token: Token, end: RunEnd) {
         let is_running = |held: &&mut Held| held.state == State::Running;
         let Some(held) = self.held.get_mut(&token).filter(is_running) else {
             return;
@@ -287,7 +288,7 @@ impl Machine {
         self.actions.push(Action::RecordReturn { token, history, revision });
     }
 
-    fn recorded(&mut self, now: Duration, token: Token) {
+    fn recorded(&mut self, now: Monotonic, token: Token) {
         let Some(held) = self.held.get_mut(&token) else { return };
         match held.state {
             State::Recording => self.acknowledge(token),
@@ -309,7 +310,7 @@ impl Machine {
     }
 
     /// A record that the stream does not take. The lease runs out, and another node tries.
-    fn not_recorded(&mut self, now: Duration, token: Token) {
+    fn not_recorded(&mut self, now: Monotonic, token: Token) {
         let Some(held) = self.held.get(&token) else { return };
         if held.state == State::Beginning {
             self.capacity.ended(now, false);
@@ -331,7 +332,7 @@ impl Machine {
         }
     }
 
-    fn pull(&mut self, now: Duration) {
+    fn pull(&mut self, now: Monotonic) {
         if !self.is_up || self.is_draining || self.recording >= RECORDING_LIMIT {
             return;
         }

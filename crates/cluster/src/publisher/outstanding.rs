@@ -2,9 +2,9 @@
 //! clock and sends nothing.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::time::Instant;
 
 use super::{ANSWER_TIMEOUT, Publication};
+use crate::clock::Monotonic;
 
 /// Publishes without an answer, by number.
 #[derive(Debug)]
@@ -16,14 +16,14 @@ pub(super) struct Outstanding<T> {
     /// Number of entries without an answer.
     len: usize,
     /// The times at which they are sent again.
-    due: BTreeSet<(Instant, u64)>,
+    due: BTreeSet<(Monotonic, u64)>,
 }
 
 #[derive(Debug)]
 struct Entry<T> {
     tag: T,
     publication: Publication,
-    due: Instant,
+    due: Monotonic,
     is_retried: bool,
 }
 
@@ -48,7 +48,7 @@ impl<T> Outstanding<T> {
     }
 
     /// Adds a publish that is sent now, and returns its number.
-    pub(super) fn add(&mut self, tag: T, publication: Publication, now: Instant) -> u64 {
+    pub(super) fn add(&mut self, tag: T, publication: Publication, now: Monotonic) -> u64 {
         let number = self.first + self.entries.len() as u64;
         let due = now + ANSWER_TIMEOUT;
         self.entries.push_back(Some(Entry { tag, publication, due, is_retried: false }));
@@ -86,7 +86,7 @@ impl<T> Outstanding<T> {
     }
 
     /// Sends a publish again at `due` rather than when its time is over.
-    pub(super) fn put_off(&mut self, number: u64, due: Instant) {
+    pub(super) fn put_off(&mut self, number: u64, due: Monotonic) {
         let Some(entry) = self.entry(number) else { return };
         let before = std::mem::replace(&mut entry.due, due);
         self.due.remove(&(before, number));
@@ -94,7 +94,7 @@ impl<T> Outstanding<T> {
     }
 
     /// Sends everything again now.
-    pub(super) fn make_all_due(&mut self, now: Instant) {
+    pub(super) fn make_all_due(&mut self, now: Monotonic) {
         let numbers: Vec<u64> = self.due.iter().map(|(_, number)| *number).collect();
         for number in numbers {
             self.put_off(number, now);
@@ -102,12 +102,12 @@ impl<T> Outstanding<T> {
     }
 
     /// Returns the time at which the next publish is sent again.
-    pub(super) fn next_due(&self) -> Option<Instant> {
+    pub(super) fn next_deadline(&self) -> Option<Monotonic> {
         self.due.first().map(|(due, _)| *due)
     }
 
     /// Returns a publish that is to be sent again now.
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<(u64, Publication)> {
+    pub(super) fn take_due(&mut self, now: Monotonic) -> Option<(u64, Publication)> {
         let number = self.due.first().filter(|(due, _)| *due <= now)?.1;
         self.put_off(number, now + ANSWER_TIMEOUT);
         let entry = self.entry(number)?;

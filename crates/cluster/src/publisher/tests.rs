@@ -1,7 +1,7 @@
 //! Tests of replies, and of outstanding publishes against a model.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::{HeaderMap, Message, StatusCode};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::outstanding::Outstanding;
 use super::verdict::Verdict;
-use super::{ANSWER_TIMEOUT, Publication, RefusalKind, Stored};
+use super::{ANSWER_TIMEOUT, Monotonic, Publication, RefusalKind, Stored};
 
 fn reply(payload: &'static str, status: Option<StatusCode>) -> Message {
     Message {
@@ -116,10 +116,10 @@ proptest! {
             headers: HeaderMap::new(),
             payload: Bytes::new(),
         };
-        let mut now = Instant::now();
+        let mut now = Monotonic::ZERO;
         let mut outstanding = Outstanding::default();
         // Number to time of the next attempt, and whether there was a second one.
-        let mut model: BTreeMap<u64, (Instant, bool)> = BTreeMap::new();
+        let mut model: BTreeMap<u64, (Monotonic, bool)> = BTreeMap::new();
         let mut added = 0;
         for step in steps {
             match step {
@@ -158,8 +158,8 @@ proptest! {
                 *entry = (now + ANSWER_TIMEOUT, true);
             }
             prop_assert_eq!(outstanding.len(), model.len());
-            prop_assert_eq!(outstanding.next_due(), model.values().map(|(due, _)| *due).min());
-            prop_assert!(outstanding.next_due().is_none_or(|due| due > now));
+            prop_assert_eq!(outstanding.next_deadline(), model.values().map(|(due, _)| *due).min());
+            prop_assert!(outstanding.next_deadline().is_none_or(|due| due > now));
         }
     }
 }

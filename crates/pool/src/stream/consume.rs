@@ -4,6 +4,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use brigade_supervisor::note;
+use brigade_sys::clock;
 use serde::de::DeserializeOwned;
 
 use super::flat::{self, Turn};
@@ -132,7 +133,8 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
         if after.is_zero() {
             return None;
         }
-        let (stall, look_again) = self.with_state(|state| state.machine.wait(now, after));
+        let time = clock::now();
+        let (stall, look_again) = self.with_state(|state| state.machine.wait(time, after));
         if let Some(Stall { quiet, waiting, submitted, oldest }) = stall {
             let label = self.settings.task.label.clone();
             note!(
@@ -146,6 +148,6 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
                 "stream has had no item for a while"
             );
         }
-        look_again
+        now.checked_add(look_again?.saturating_since(time))
     }
 }

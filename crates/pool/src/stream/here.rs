@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::clock;
 use brigade_wire::Attempt;
 
 use super::task::Task;
@@ -25,7 +26,7 @@ impl<A, R> Stream<A, R> {
             }
             // A stream without workers has no inputs that wait: the id is submitted at once.
             let put = self.with_state(|state| {
-                let id = state.machine.put(Task::Running, Instant::now()).ok()?;
+                let id = state.machine.put(Task::Running, clock::now()).ok()?;
                 state.machine.submit_next().map(|_| id)
             });
             if let Some(id) = put {

@@ -15,7 +15,9 @@
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use brigade_sys::clock::Monotonic;
 
 use super::error::PutErrorKind;
 use super::report::StreamReport;
@@ -55,9 +57,9 @@ pub(super) struct Machine<T> {
     /// In an ordered stream, the id of the next item.
     next_item: u64,
     /// The time since when a consumer waits in vain.
-    quiet_since: Option<Instant>,
+    quiet_since: Option<Monotonic>,
     /// The time of the next stall, if one was reported since then.
-    next_stall: Option<Instant>,
+    next_stall: Option<Monotonic>,
     counters: StreamReport,
 }
 
@@ -118,7 +120,7 @@ impl<T> Machine<T> {
     }
 
     /// Adds an input and returns its id, or returns it with the reason why it is refused.
-    pub(super) fn put(&mut self, task: T, now: Instant) -> Result<u64, (PutErrorKind, T)> {
+    pub(super) fn put(&mut self, task: T, now: Monotonic) -> Result<u64, (PutErrorKind, T)> {
         if let Err(kind) = self.accepts() {
             return Err((kind, task));
         }
@@ -248,9 +250,9 @@ impl<T> Machine<T> {
     /// look again.
     pub(super) fn wait(
         &mut self,
-        now: Instant,
+        now: Monotonic,
         after: Duration,
-    ) -> (Option<Stall>, Option<Instant>) {
+    ) -> (Option<Stall>, Option<Monotonic>) {
         let since = *self.quiet_since.get_or_insert(now);
         let due = self.next_stall.or_else(|| since.checked_add(after));
         if due.is_none_or(|due| due > now) {
@@ -258,7 +260,7 @@ impl<T> Machine<T> {
         }
         self.next_stall = now.checked_add(after);
         let stall = Stall {
-            quiet: now.saturating_duration_since(since),
+            quiet: now.saturating_since(since),
             waiting: self.waiting.len(),
             submitted: self.submitted.len(),
             oldest: self.submitted.keys().next().copied(),

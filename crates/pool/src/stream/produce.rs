@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use brigade_sys::clock;
 use brigade_wire::{Attempt, codec, seed_of_input};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -65,7 +66,7 @@ where
         let (input, task) = self.encode(input, None, queued);
         let mut task = Task::Pool(task);
         let id = loop {
-            match self.with_state(|state| state.machine.put(task, Instant::now())) {
+            match self.with_state(|state| state.machine.put(task, clock::now())) {
                 Ok(id) => break id,
                 // Another producer came first.
                 Err((_, refused)) => task = refused,
@@ -92,7 +93,7 @@ where
             let put = self.with_state(|state| {
                 let task = Task::Pool(task);
                 if state.machine.next_id() == id {
-                    state.machine.put(task, Instant::now()).map_err(|(_, task)| task)
+                    state.machine.put(task, clock::now()).map_err(|(_, task)| task)
                 } else {
                     Err(task)
                 }

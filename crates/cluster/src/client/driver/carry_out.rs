@@ -1,7 +1,5 @@
 //! Carries out the steps of the machine, and handles refusals of the server.
 
-use std::time::Instant;
-
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use brigade_codec::chain;
@@ -9,8 +7,9 @@ use brigade_task::SubmitErrorKind;
 
 use super::{Driver, Report, Tag};
 use crate::client::failure;
-use crate::client::machine::{Action, Completion, EndAnswer, Event, PublishAnswer, Ticket};
+use crate::client::machine::{Action, Completion, EndAnswer, Event, Fact, PublishAnswer, Ticket};
 use crate::client::submission::{Content, publication, stored};
+use crate::clock::now;
 use crate::connection::Denied;
 use crate::message::{Body, OutcomeBuilder, OutcomeHead, OutcomeMessage};
 use crate::names::Lane;
@@ -21,9 +20,9 @@ const FAILURE_LIMIT: usize = 256 << 10;
 
 impl Driver {
     /// Tells the machine of a fact, and carries out what follows.
-    pub(super) async fn handle(&mut self, ticket: Ticket, event: Event) {
+    pub(super) async fn handle(&mut self, ticket: Ticket, fact: Fact) {
         let mut actions = Vec::new();
-        self.machine.handle(Instant::now(), ticket, event, &mut actions);
+        self.machine.handle(now(), Event::Fact(ticket, fact), &mut actions);
         self.carry_out(actions).await;
     }
 
@@ -107,7 +106,7 @@ impl Driver {
                 self.publisher.publish(Tag::End(ticket), publication).await;
             }
             _ => {
-                let event = Event::EndOffered(EndAnswer::Failed);
+                let event = Fact::EndOffered(EndAnswer::Failed);
                 Box::pin(self.handle(ticket, event)).await;
             }
         }
@@ -185,8 +184,8 @@ impl Driver {
         };
         for tag in self.publisher.give_up(is_denied) {
             let event = match tag {
-                Tag::Task(_) => Event::Published(PublishAnswer::Failed(denied.to_string())),
-                Tag::End(_) => Event::EndOffered(EndAnswer::Failed),
+                Tag::Task(_) => Fact::Published(PublishAnswer::Failed(denied.to_string())),
+                Tag::End(_) => Fact::EndOffered(EndAnswer::Failed),
             };
             self.handle(tag.ticket(), event).await;
         }

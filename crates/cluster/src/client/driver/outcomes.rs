@@ -1,6 +1,6 @@
 //! Receives outcomes, and passes them to those who wait for them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::Message;
 use brigade_codec::{chain, decode};
@@ -10,11 +10,12 @@ use futures_util::{FutureExt, StreamExt};
 
 use super::{AT_A_TIME, Driver, Followed, PURGE_PATIENCE, Record, Report, Source};
 use crate::client::follower::{Arrival, Follower};
-use crate::client::machine::{Event, Found, Ticket};
+use crate::client::machine::{Fact, Found, Ticket};
 use crate::client::purge::Mark;
 use crate::client::search::{Located, Wanted};
 use crate::client::submission::Target;
 use crate::client::{failure, record};
+use crate::clock::{Monotonic, now};
 use crate::message::{Body, ItemOutcome, Items, OutcomeMessage};
 use crate::names::{Origin, TaskKey};
 
@@ -25,7 +26,7 @@ impl Driver {
         let at = *self.by_origin.entry(origin.clone()).or_insert(next);
         if at == next {
             let filter = self.names().outcomes_of(&origin);
-            let follower = Follower::new(origin, &filter, behind, Instant::now());
+            let follower = Follower::new(origin, &filter, behind, now());
             self.followers.push(Followed { follower, messages: None });
             self.restart(at).await;
         }
@@ -40,7 +41,7 @@ impl Driver {
         let messages = client.subscribe(deliver.clone()).await.ok();
         let followed = &mut self.followers[at];
         followed.messages = messages;
-        let from = followed.follower.restart(Instant::now());
+        let from = followed.follower.restart(now());
         let (server, origin) = (self.server.clone(), followed.follower.origin.clone());
         self.jobs.push(Box::pin(async move {
             // A failure is silent, and silence leads to another attempt.
@@ -51,7 +52,7 @@ impl Driver {
         }));
     }
 
-    pub(super) async fn restart_silent(&mut self, now: Instant) {
+    pub(super) async fn restart_silent(&mut self, now: Monotonic) {
         for at in 0..self.followers.len() {
             if self.followers[at].follower.silent_at().is_some_and(|silent_at| silent_at <= now) {
                 self.restart(at).await;
@@ -62,7 +63,7 @@ impl Driver {
     /// Removes outcomes outside of batches that were received before this one.
     pub(super) fn purge_before(&self, mark: Mark) {
         let (server, origin) = (self.server.clone(), self.shared.origin.clone());
-        let worth = self.purge.worth(mark, Instant::now());
+        let worth = self.purge.worth(mark, now());
         self.jobs.push(Box::pin(async move {
             match server.purge_outcomes(&origin, Some(mark.sequence), worth).await {
                 Ok(true) => Report::Purged(mark),
@@ -82,7 +83,7 @@ impl Driver {
         if !self.shared.is_up() || self.purge.count(last) == 0 {
             return;
         }
-        let worth = self.purge.worth(last, Instant::now());
+        let worth = self.purge.worth(last, now());
         let purge = self.server.purge_outcomes(&self.shared.origin, None, worth);
         match tokio::time::timeout(PURGE_PATIENCE, purge).await {
             Ok(Ok(_)) => {}
@@ -106,7 +107,7 @@ impl Driver {
     }
 
     async fn on_outcome(&mut self, at: usize, message: Message) {
-        let now = Instant::now();
+        let now = now();
         match self.followers[at].follower.arrive(&message, now) {
             Arrival::Alive(None) => {}
             Arrival::Alive(Some(subject)) => {
@@ -138,7 +139,7 @@ impl Driver {
     pub(super) async fn looked(&mut self, ticket: Ticket, found: Result<Option<Bytes>, String>) {
         match found {
             Ok(Some(message)) => self.receive(vec![ticket], Source::Looked, &message).await,
-            Ok(None) => self.handle(ticket, Event::Looked { is_found: false }).await,
+            Ok(None) => self.handle(ticket, Fact::Looked { is_found: false }).await,
             Err(reason) => self.deliver(&[ticket], Source::Looked, Err(reason)).await,
         }
     }
@@ -175,7 +176,7 @@ impl Driver {
                 (Found::Unknown, None)
             }
         };
-        self.handle(ticket, Event::Searched(found)).await;
+        self.handle(ticket, Fact::Searched(found)).await;
         if let Some(message) = outcome {
             self.receive(vec![ticket], Source::Delivered, &message).await;
         }
@@ -223,8 +224,8 @@ impl Driver {
                 record.deliver(&outcome);
             }
             let event = match source {
-                Source::Delivered => Event::Outcome,
-                Source::Looked => Event::Looked { is_found: true },
+                Source::Delivered => Fact::Outcome,
+                Source::Looked => Fact::Looked { is_found: true },
             };
             self.handle(ticket, event).await;
         }

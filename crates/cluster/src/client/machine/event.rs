@@ -1,13 +1,24 @@
 //! Facts that the machine takes, and steps that it answers with.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::clock::Monotonic;
 
 /// The number of a submission, unique within its cluster.
 pub(in crate::client) type Ticket = u64;
 
+/// An input of the machine.
+#[derive(Debug)]
+pub(in crate::client) enum Event {
+    /// A fact about a submission.
+    Fact(Ticket, Fact),
+    /// The time that `next_deadline` returned has come.
+    Tick,
+}
+
 /// A fact about a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::client) enum Event {
+pub(in crate::client) enum Fact {
     Submitted {
         when_full: WhenFull,
         /// `true` if an earlier run of the batch has recorded an outcome.
@@ -43,7 +54,7 @@ pub(in crate::client) enum Found {
 pub(in crate::client) enum WhenFull {
     Wait,
     /// Waits until this time, at which the task is offered once more.
-    WaitUntil(Instant),
+    WaitUntil(Monotonic),
     Fail,
 }
 

@@ -10,9 +10,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Action, Completion, EndHalf, Found, Submission, TaskHalf, Ticket};
+use crate::clock::Monotonic;
 
 /// Time that a task waits before it is searched for, and between two searches.
 pub(super) const SEARCH_PERIOD: Duration =
@@ -30,7 +31,7 @@ const PASSED_OVER: usize = 16 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Searches {
     /// Time of the next round; `None` without submissions.
-    next: Option<Instant>,
+    next: Option<Monotonic>,
     /// The submission at which the last round ended.
     last: Option<Ticket>,
     /// Searches of this round without a result.
@@ -42,21 +43,21 @@ pub(super) struct Searches {
 /// The searches for the task of one submission.
 #[derive(Debug)]
 pub(super) struct Search {
-    submitted: Instant,
+    submitted: Monotonic,
     /// Time of the last result, or else of the submission.
-    since: Instant,
+    since: Monotonic,
     is_outstanding: bool,
     /// `true` if the last search found nothing.
     is_missing: bool,
 }
 
 impl Searches {
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(super) fn next_deadline(&self) -> Option<Monotonic> {
         self.next
     }
 
     /// Notes that there is a submission.
-    pub(super) fn begin(&mut self, now: Instant) {
+    pub(super) fn begin(&mut self, now: Monotonic) {
         self.next.get_or_insert(now + SEARCH_PERIOD);
     }
 
@@ -68,7 +69,7 @@ impl Searches {
     /// Begins a round if it is due.
     pub(super) fn tick(
         &mut self,
-        now: Instant,
+        now: Monotonic,
         submissions: &mut BTreeMap<Ticket, Submission>,
         actions: &mut Vec<Action>,
     ) {
@@ -99,7 +100,7 @@ impl Searches {
     }
 
     /// Notes the result of a search.
-    pub(super) fn ended(&mut self, now: Instant, found: &Found) {
+    pub(super) fn ended(&mut self, now: Monotonic, found: &Found) {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.is_missing_any |= matches!(found, Found::Nowhere(_));
         if self.outstanding == 0 && std::mem::take(&mut self.is_missing_any) && self.next.is_some()
@@ -110,14 +111,14 @@ impl Searches {
 }
 
 impl Search {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Monotonic) -> Self {
         Self { submitted: now, since: now, is_outstanding: false, is_missing: false }
     }
 }
 
 impl Submission {
     /// Returns `true` if the task should be searched for.
-    fn is_overdue(&self, now: Instant) -> bool {
+    fn is_overdue(&self, now: Monotonic) -> bool {
         let Search { since, is_outstanding, is_missing, .. } = self.search;
         let is_expected = !self.is_complete
             && match self.task {
@@ -128,20 +129,20 @@ impl Submission {
         is_expected && !is_outstanding && now >= since + period
     }
 
-    fn searching(&self, now: Instant, ticket: Ticket) -> Action {
+    fn searching(&self, now: Monotonic, ticket: Ticket) -> Action {
         let sequence = match self.task {
             TaskHalf::Stored(sequence) => Some(sequence),
             _ => None,
         };
         let is_published = self.task != TaskHalf::Publishing;
-        let waited = now.saturating_duration_since(self.search.submitted);
+        let waited = now.saturating_since(self.search.submitted);
         Action::Search { ticket, sequence, is_published, waited }
     }
 
     /// Handles the result of a search.
     pub(super) fn searched(
         &mut self,
-        now: Instant,
+        now: Monotonic,
         ticket: Ticket,
         found: Found,
         actions: &mut Vec<Action>,

@@ -22,7 +22,7 @@ struct Model {
     next_sequence: u64,
     room: usize,
     /// Events on their way to the machine.
-    mail: Vec<(Ticket, Event)>,
+    mail: Vec<(Ticket, Fact)>,
     /// Completions that were reported.
     completed: HashMap<Ticket, Completion>,
     left_window: BTreeSet<Ticket>,
@@ -55,13 +55,13 @@ impl Model {
             return EndAnswer::Exists;
         }
         self.outcomes.insert(ticket, outcome);
-        self.mail.push((ticket, Event::Outcome));
+        self.mail.push((ticket, Fact::Outcome));
         EndAnswer::Recorded
     }
 
     fn find(&self, ticket: Ticket) -> Found {
-        let has_answer = |(of, event): &(Ticket, Event)| {
-            *of == ticket && matches!(event, Event::Published(_) | Event::Looked { .. })
+        let has_answer = |(of, event): &(Ticket, Fact)| {
+            *of == ticket && matches!(event, Fact::Published(_) | Fact::Looked { .. })
         };
         if self.outcomes.contains_key(&ticket)
             || self.queue.contains_key(&ticket)
@@ -77,7 +77,7 @@ impl Model {
     fn lose(&mut self, ticket: Ticket) {
         self.queue.remove(&ticket);
         self.outcomes.remove(&ticket);
-        self.mail.retain(|(of, event)| *of != ticket || *event != Event::Outcome);
+        self.mail.retain(|(of, event)| *of != ticket || *event != Fact::Outcome);
         self.lost.insert(ticket);
     }
 
@@ -88,21 +88,21 @@ impl Model {
             match action {
                 Action::Look(ticket) => {
                     let is_found = self.outcomes.contains_key(&ticket);
-                    self.mail.push((ticket, Event::Looked { is_found }));
+                    self.mail.push((ticket, Fact::Looked { is_found }));
                 }
                 Action::Publish(ticket) => {
                     let mut answer = self.publish(ticket);
                     if is_lost {
                         answer = self.publish(ticket);
                     }
-                    self.mail.push((ticket, Event::Published(answer)));
+                    self.mail.push((ticket, Fact::Published(answer)));
                 }
                 Action::OfferEnd { ticket, .. } => {
                     let mut answer = self.record(ticket, Recorded::Ended(ticket));
                     if is_lost {
                         answer = self.record(ticket, Recorded::Ended(ticket));
                     }
-                    self.mail.push((ticket, Event::EndOffered(answer)));
+                    self.mail.push((ticket, Fact::EndOffered(answer)));
                 }
                 Action::LeaveWindow(ticket) => {
                     assert!(self.left_window.insert(ticket), "it left the window twice");
@@ -127,12 +127,12 @@ impl Model {
                 Action::Search { ticket, .. } => {
                     let found = self.find(ticket);
                     let is_done = self.outcomes.contains_key(&ticket);
-                    self.mail.push((ticket, Event::Searched(found)));
-                    self.mail.extend(is_done.then_some((ticket, Event::Outcome)));
+                    self.mail.push((ticket, Fact::Searched(found)));
+                    self.mail.extend(is_done.then_some((ticket, Fact::Outcome)));
                 }
                 Action::GiveUp(ticket) => {
                     let is_answer =
-                        |event: &Event| matches!(event, Event::Published(_) | Event::EndOffered(_));
+                        |event: &Fact| matches!(event, Fact::Published(_) | Fact::EndOffered(_));
                     self.mail.retain(|(of, event)| *of != ticket || !is_answer(event));
                 }
                 Action::Remove { ticket, sequence } => {
@@ -180,7 +180,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let end = Instant::now() + 3 * LONGEST_PAUSE;
+    let end = Monotonic::ZERO + 3 * LONGEST_PAUSE;
     let when_full =
         prop_oneof![Just(WhenFull::Wait), Just(WhenFull::WaitUntil(end)), Just(WhenFull::Fail)];
     prop_oneof![
@@ -217,13 +217,13 @@ impl Machine {
 struct World {
     machine: Machine,
     model: Model,
-    now: Instant,
+    now: Monotonic,
 }
 
 impl World {
-    fn handle(&mut self, ticket: Ticket, event: Event, is_lost: bool) {
+    fn handle(&mut self, ticket: Ticket, fact: Fact, is_lost: bool) {
         let mut actions = Vec::new();
-        self.machine.handle(self.now, ticket, event, &mut actions);
+        self.machine.handle(self.now, Event::Fact(ticket, fact), &mut actions);
         self.machine.sanity_check();
         self.model.carry_out(actions, is_lost);
     }
@@ -239,7 +239,7 @@ impl World {
     fn wait(&mut self) {
         self.now += LONGEST_PAUSE;
         let mut actions = Vec::new();
-        self.machine.tick(self.now, &mut actions);
+        self.machine.handle(self.now, Event::Tick, &mut actions);
         self.machine.sanity_check();
         self.model.carry_out(actions, false);
     }
@@ -252,7 +252,7 @@ proptest! {
         room in 0..6_usize,
     ) {
         let model = Model { room, ..Model::default() };
-        let mut world = World { machine: Machine::default(), model, now: Instant::now() };
+        let mut world = World { machine: Machine::default(), model, now: Monotonic::ZERO };
         let mut submitted: Ticket = 0;
         for step in steps {
             match step {
@@ -268,11 +268,11 @@ proptest! {
                         world.model.outcomes.insert(ticket, Recorded::Value);
                     }
                     // An outcome that was known may be gone, so this may be wrong.
-                    world.handle(ticket, Event::Submitted { when_full, has_outcome }, false);
+                    world.handle(ticket, Fact::Submitted { when_full, has_outcome }, false);
                 }
                 Step::Want { which, kill } => {
                     let ticket = which as u64 % (submitted + 1);
-                    world.handle(ticket, Event::EndWanted { kill }, which % 3 == 0);
+                    world.handle(ticket, Fact::EndWanted { kill }, which % 3 == 0);
                 }
                 Step::Arrive { which, is_lost } => {
                     if !world.model.mail.is_empty() {
@@ -309,53 +309,53 @@ proptest! {
         let all: BTreeSet<Ticket> = (0..submitted).collect();
         prop_assert_eq!(world.model.forgotten, all);
         prop_assert!(world.machine.submissions.is_empty());
-        prop_assert_eq!(world.machine.next_tick(), None);
+        prop_assert_eq!(world.machine.next_deadline(), None);
     }
 }
 
 #[test]
 fn a_full_queue_gives_the_task_back_or_waits_longer_each_time() {
-    let (mut machine, now) = (Machine::default(), Instant::now());
+    let (mut machine, now) = (Machine::default(), Monotonic::ZERO);
     let mut actions = Vec::new();
-    let submitted = |when_full| Event::Submitted { when_full, has_outcome: false };
-    machine.handle(now, 1, submitted(WhenFull::Fail), &mut actions);
-    machine.handle(now, 1, Event::Published(PublishAnswer::Full), &mut actions);
+    let submitted = |when_full| Fact::Submitted { when_full, has_outcome: false };
+    machine.handle(now, Event::Fact(1, submitted(WhenFull::Fail)), &mut actions);
+    machine.handle(now, Event::Fact(1, Fact::Published(PublishAnswer::Full)), &mut actions);
     let full = Action::Complete { ticket: 1, with: Completion::Full };
     assert_eq!(actions, [Action::Publish(1), full, Action::LeaveWindow(1), Action::Forget(1)]);
     // Another one waits, and is offered once more at the end of its time.
     let end = now + FIRST_PAUSE / 2;
-    machine.handle(now, 4, submitted(WhenFull::WaitUntil(end)), &mut actions);
-    machine.handle(now, 4, Event::Published(PublishAnswer::Full), &mut actions);
-    assert_eq!(machine.next_tick(), Some(end));
-    machine.tick(end, &mut actions);
+    machine.handle(now, Event::Fact(4, submitted(WhenFull::WaitUntil(end))), &mut actions);
+    machine.handle(now, Event::Fact(4, Fact::Published(PublishAnswer::Full)), &mut actions);
+    assert_eq!(machine.next_deadline(), Some(end));
+    machine.handle(end, Event::Tick, &mut actions);
     actions.clear();
-    machine.handle(end, 4, Event::Published(PublishAnswer::Full), &mut actions);
+    machine.handle(end, Event::Fact(4, Fact::Published(PublishAnswer::Full)), &mut actions);
     let full = Action::Complete { ticket: 4, with: Completion::Full };
     assert_eq!(actions, [full, Action::LeaveWindow(4), Action::Forget(4)]);
-    machine.handle(now, 2, submitted(WhenFull::Wait), &mut actions);
-    machine.handle(now, 2, Event::Published(PublishAnswer::Full), &mut actions);
-    assert_eq!(machine.next_tick(), Some(now + FIRST_PAUSE));
-    machine.tick(now + FIRST_PAUSE, &mut actions);
-    machine.handle(now, 2, Event::Published(PublishAnswer::Full), &mut actions);
-    assert_eq!(machine.next_tick(), Some(now + 2 * FIRST_PAUSE));
+    machine.handle(now, Event::Fact(2, submitted(WhenFull::Wait)), &mut actions);
+    machine.handle(now, Event::Fact(2, Fact::Published(PublishAnswer::Full)), &mut actions);
+    assert_eq!(machine.next_deadline(), Some(now + FIRST_PAUSE));
+    machine.handle(now + FIRST_PAUSE, Event::Tick, &mut actions);
+    machine.handle(now, Event::Fact(2, Fact::Published(PublishAnswer::Full)), &mut actions);
+    assert_eq!(machine.next_deadline(), Some(now + 2 * FIRST_PAUSE));
     // A task of this client leaves the queue, so there is room for another.
-    machine.handle(now, 3, submitted(WhenFull::Wait), &mut actions);
-    machine.handle(now, 3, Event::Published(PublishAnswer::Stored(9)), &mut actions);
+    machine.handle(now, Event::Fact(3, submitted(WhenFull::Wait)), &mut actions);
+    machine.handle(now, Event::Fact(3, Fact::Published(PublishAnswer::Stored(9))), &mut actions);
     actions.clear();
-    machine.handle(now, 3, Event::Outcome, &mut actions);
+    machine.handle(now, Event::Fact(3, Fact::Outcome), &mut actions);
     assert!(actions.ends_with(&[Action::Forget(3), Action::Publish(2)]), "{actions:?}");
     assert!(machine.waiting.is_empty());
 }
 
 #[test]
 fn a_task_is_lost_after_two_searches_found_nothing() {
-    let (mut machine, mut now) = (Machine::default(), Instant::now());
+    let (mut machine, mut now) = (Machine::default(), Monotonic::ZERO);
     let mut actions = Vec::new();
     for ticket in [1, 2] {
-        let submitted = Event::Submitted { when_full: WhenFull::Wait, has_outcome: false };
-        machine.handle(now, ticket, submitted, &mut actions);
-        let stored = Event::Published(PublishAnswer::Stored(7 + ticket));
-        machine.handle(now, ticket, stored, &mut actions);
+        let submitted = Fact::Submitted { when_full: WhenFull::Wait, has_outcome: false };
+        machine.handle(now, Event::Fact(ticket, submitted), &mut actions);
+        let stored = Fact::Published(PublishAnswer::Stored(7 + ticket));
+        machine.handle(now, Event::Fact(ticket, stored), &mut actions);
     }
     let searched = |actions: &[Action]| -> Vec<Ticket> {
         let ticket = |action: &Action| match action {
@@ -364,14 +364,14 @@ fn a_task_is_lost_after_two_searches_found_nothing() {
         };
         actions.iter().filter_map(ticket).collect()
     };
-    let round = |machine: &mut Machine, now: &mut Instant, found: Found| {
-        *now = machine.next_tick().unwrap().max(*now);
+    let round = |machine: &mut Machine, now: &mut Monotonic, found: Found| {
+        *now = machine.next_deadline().unwrap().max(*now);
         let mut actions = Vec::new();
-        machine.tick(*now, &mut actions);
+        machine.handle(*now, Event::Tick, &mut actions);
         let all = searched(&actions);
         for ticket in &all {
             let found = if *ticket == 1 { Found::Task } else { found.clone() };
-            machine.handle(*now, *ticket, Event::Searched(found), &mut actions);
+            machine.handle(*now, Event::Fact(*ticket, Fact::Searched(found)), &mut actions);
             machine.sanity_check();
         }
         (all, actions)

@@ -1,7 +1,7 @@
 //! Work of the driver that waits for answers of the server: examinations, large payloads, lists of
 //! lanes, and the search for stuck messages.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::Message;
 use brigade_codec::chain;
@@ -9,6 +9,7 @@ use brigade_pool::{TaskError, TaskErrorKind};
 
 use super::tag::Tag;
 use super::{Driver, FIRST_SWEEP_PERIOD};
+use crate::clock::now;
 use crate::message::{Body, History, Items};
 use crate::names::Lane;
 use crate::node::context::Examined;
@@ -193,7 +194,7 @@ impl Driver {
         }
         let has_suspects = self.done.is_empty() && !swept.done.is_empty();
         if has_suspects || swept.found_any() {
-            self.next_sweep = self.next_sweep.min(Instant::now() + FIRST_SWEEP_PERIOD);
+            self.next_sweep = self.next_sweep.min(now() + FIRST_SWEEP_PERIOD);
         }
         self.done = swept.done;
     }

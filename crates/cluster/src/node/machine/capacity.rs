@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::clock::Monotonic;
+
 /// The work that is kept in the backlog of a worker: many times a round trip to the server, and
 /// little to hand back.
 const BACKLOG: Duration = Duration::from_millis(10);
@@ -22,7 +24,7 @@ pub(super) struct Capacity {
     has_backlog: bool,
     running: u32,
     /// Time up to which `busy` counts.
-    counted: Duration,
+    counted: Monotonic,
     /// Time that workers were busy in this window, all together.
     busy: Duration,
     /// Number of runs that ended in this window.
@@ -33,8 +35,8 @@ pub(super) struct Capacity {
 
 impl Capacity {
     pub(super) fn new(workers: u32, has_backlog: bool) -> Self {
-        let zero = Duration::ZERO;
-        Self { workers, has_backlog, running: 0, counted: zero, busy: zero, ended: 0, mean: None }
+        let (counted, busy) = (Monotonic::ZERO, Duration::ZERO);
+        Self { workers, has_backlog, running: 0, counted, busy, ended: 0, mean: None }
     }
 
     /// Returns the number of tasks to hold.
@@ -67,12 +69,12 @@ impl Capacity {
         self.running
     }
 
-    pub(super) fn started(&mut self, now: Duration) {
+    pub(super) fn started(&mut self, now: Monotonic) {
         self.count(now);
         self.running += 1;
     }
 
-    pub(super) fn ended(&mut self, now: Duration, counts: bool) {
+    pub(super) fn ended(&mut self, now: Monotonic, counts: bool) {
         self.count(now);
         self.running = self.running.saturating_sub(1);
         self.ended += u32::from(counts);
@@ -85,7 +87,7 @@ impl Capacity {
     }
 
     /// Learns from runs that have not ended.
-    pub(super) fn learn(&mut self, now: Duration) {
+    pub(super) fn learn(&mut self, now: Monotonic) {
         self.count(now);
         let runs = self.ended + self.running.min(self.workers);
         if let Some(mean) = &mut self.mean {
@@ -93,8 +95,8 @@ impl Capacity {
         }
     }
 
-    fn count(&mut self, now: Duration) {
-        let elapsed = now.saturating_sub(self.counted);
+    fn count(&mut self, now: Monotonic) {
+        let elapsed = now.saturating_since(self.counted);
         self.busy += elapsed * self.running.min(self.workers);
         self.counted = now;
     }
@@ -108,8 +110,8 @@ mod tests {
     fn after_tasks_of(run_time: Duration, count: u32) -> u32 {
         let mut capacity = Capacity::new(2, true);
         for index in 0..count {
-            capacity.started(run_time * index);
-            capacity.ended(run_time * (index + 1), true);
+            capacity.started(Monotonic::ZERO + run_time * index);
+            capacity.ended(Monotonic::ZERO + run_time * (index + 1), true);
         }
         capacity.tasks()
     }
@@ -132,7 +134,7 @@ mod tests {
     fn pauses_between_tasks_do_not_count() {
         let mut capacity = Capacity::new(1, true);
         for second in 0..20 {
-            let start = Duration::from_secs(second);
+            let start = Monotonic::ZERO + Duration::from_secs(second);
             capacity.started(start);
             capacity.ended(start + Duration::from_millis(1), true);
         }

@@ -1,10 +1,9 @@
 //! Histories that two nodes replace at once: the stream takes one of them. The other node reads it,
 //! and decides again.
 
-use std::time::Duration;
-
 use super::held::State;
 use super::{Action, Machine, Token};
+use crate::clock::Monotonic;
 use crate::message::{History, Incident};
 
 impl Machine {
@@ -19,7 +18,7 @@ impl Machine {
     /// Decides by another history what becomes of a task that begins or is returned.
     pub(super) fn decide_again(
         &mut self,
-        now: Duration,
+        now: Monotonic,
         token: Token,
         is_done: bool,
         (history, revision): (History, u64),

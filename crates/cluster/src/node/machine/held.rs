@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Token;
+use crate::clock::Monotonic;
 use crate::message::{DeliveryId, History, Report};
 use crate::names::{Lane, TaskKey};
 
@@ -44,7 +45,7 @@ pub(super) struct Held {
     pub(super) report: Option<Report>,
     pub(super) state: State,
     /// Time from which the lease counts.
-    pub(super) extended: Duration,
+    pub(super) extended: Monotonic,
     /// `true` if the lease has run out.
     pub(super) is_lost: bool,
     /// `true` if somebody else has recorded the outcome.
@@ -73,7 +74,7 @@ pub(super) enum State {
 }
 
 impl Held {
-    pub(super) fn new(key: TaskKey, delivery: DeliveryId, facts: Facts, now: Duration) -> Self {
+    pub(super) fn new(key: TaskKey, delivery: DeliveryId, facts: Facts, now: Monotonic) -> Self {
         Self {
             key,
             delivery,
@@ -90,8 +91,8 @@ impl Held {
     }
 
     /// Returns `true` if somebody else may have the task by now.
-    pub(super) fn is_overdue(&self, now: Duration, lease: Duration) -> bool {
-        self.is_lost || now.saturating_sub(self.extended) >= lease
+    pub(super) fn is_overdue(&self, now: Monotonic, lease: Duration) -> bool {
+        self.is_lost || now.saturating_since(self.extended) >= lease
     }
 
     /// Returns `true` if an earlier delivery may have killed its node.

@@ -1,18 +1,17 @@
 //! The leases of the tasks that are held.
 
-use std::time::Duration;
-
 use super::held::{Held, State};
 use super::{Action, Machine, Token};
+use crate::clock::Monotonic;
 
 impl Machine {
     /// Extends the leases, and lets those go that were not extended in time: another node has the
     /// tasks by now. What runs continues, since its outcome may still be the first.
-    pub(super) fn extend_leases(&mut self, now: Duration) {
+    pub(super) fn extend_leases(&mut self, now: Monotonic) {
         let lease = self.settings.lease;
         self.next_extension = now + lease / 3;
         for (token, held) in &mut self.held {
-            let age = now.saturating_sub(held.extended);
+            let age = now.saturating_since(held.extended);
             if held.is_overdue(now, lease) && !held.is_lost {
                 held.is_lost = true;
                 self.counts.lost += 1;

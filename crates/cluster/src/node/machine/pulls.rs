@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::{Action, PullId};
+use crate::clock::Monotonic;
 use crate::names::Lane;
 
 /// Time for which a request waits at the server.
@@ -53,7 +54,7 @@ struct LaneState {
     lane: Lane,
     pull: Option<Pull>,
     /// Time before which the lane is not asked again.
-    not_before: Duration,
+    not_before: Monotonic,
     /// `true` if the consumer's present leader has answered, as far as the node knows.
     has_answered: bool,
     /// Time for which an answer is waited for if there was none.
@@ -67,7 +68,7 @@ struct Pull {
     left: u32,
     waits: bool,
     /// Time at which the request is abandoned unless there is a sign of life.
-    expiry: Duration,
+    expiry: Monotonic,
 }
 
 impl LaneState {
@@ -75,7 +76,7 @@ impl LaneState {
         Self {
             lane,
             pull: None,
-            not_before: Duration::ZERO,
+            not_before: Monotonic::ZERO,
             has_answered: false,
             patience: FIRST_PATIENCE,
         }
@@ -143,7 +144,7 @@ impl Pulls {
         }
     }
 
-    pub(super) fn delivered(&mut self, now: Duration, lane: &Lane) {
+    pub(super) fn delivered(&mut self, now: Monotonic, lane: &Lane) {
         let Some(index) = self.lanes.iter().position(|state| state.lane == *lane) else { return };
         self.lanes[index].answered();
         let Some(pull) = &mut self.lanes[index].pull else { return };
@@ -160,14 +161,14 @@ impl Pulls {
         }
     }
 
-    pub(super) fn heartbeat(&mut self, now: Duration, id: PullId) {
+    pub(super) fn heartbeat(&mut self, now: Monotonic, id: PullId) {
         if let Some((index, pull)) = self.find(id) {
             pull.expiry = now + SILENCE;
             self.lanes[index].answered();
         }
     }
 
-    pub(super) fn ended(&mut self, now: Duration, id: PullId, has_failed: bool) {
+    pub(super) fn ended(&mut self, now: Monotonic, id: PullId, has_failed: bool) {
         let Some((index, pull)) = self.find(id) else { return };
         let waited = pull.waits;
         self.lanes[index].pull = None;
@@ -184,7 +185,7 @@ impl Pulls {
     }
 
     /// Abandons requests that were silent for too long.
-    pub(super) fn expire(&mut self, now: Duration) {
+    pub(super) fn expire(&mut self, now: Monotonic) {
         for state in &mut self.lanes {
             if state.pull.as_ref().is_some_and(|pull| pull.expiry <= now) {
                 if !state.has_answered {
@@ -201,19 +202,19 @@ impl Pulls {
     }
 
     /// Returns the time at which there may be something to do.
-    pub(super) fn next_expiry(&self) -> Option<Duration> {
+    pub(super) fn next_expiry(&self) -> Option<Monotonic> {
         let expiry = |state: &LaneState| match &state.pull {
             Some(pull) => Some(pull.expiry),
-            None => (state.not_before > Duration::ZERO).then_some(state.not_before),
+            None => (state.not_before > Monotonic::ZERO).then_some(state.not_before),
         };
         self.lanes.iter().filter_map(expiry).min()
     }
 
     /// Asks for tasks if there is room for `free` of them.
-    pub(super) fn pull(&mut self, now: Duration, free: u32, actions: &mut Vec<Action>) {
+    pub(super) fn pull(&mut self, now: Monotonic, free: u32, actions: &mut Vec<Action>) {
         for state in &mut self.lanes {
             if state.not_before <= now {
-                state.not_before = Duration::ZERO;
+                state.not_before = Monotonic::ZERO;
             }
         }
         let free = free.min(BATCH_LIMIT);
@@ -239,7 +240,7 @@ impl Pulls {
 
     fn ask(
         &mut self,
-        now: Duration,
+        now: Monotonic,
         index: usize,
         batch: u32,
         waits: bool,
@@ -272,6 +273,10 @@ mod tests {
     use crate::names::Priority;
     use crate::needs::Class;
 
+    fn at(millis: u64) -> Monotonic {
+        Monotonic::ZERO + Duration::from_millis(millis)
+    }
+
     fn lane(priority: Priority) -> Lane {
         Lane { priority, class: Class::default() }
     }
@@ -279,7 +284,7 @@ mod tests {
     /// Returns the new requests: the priority, the number of tasks, and whether they wait.
     fn asked(pulls: &mut Pulls, free: u32) -> Vec<(PullId, Priority, u32, bool)> {
         let mut actions = Vec::new();
-        pulls.pull(Duration::from_secs(1), free, &mut actions);
+        pulls.pull(at(1_000), free, &mut actions);
         let asked = actions.into_iter().map(|action| match action {
             Action::Pull { pull, lane, batch, wait } => {
                 (pull, lane.priority, batch, wait.is_some())
@@ -301,14 +306,14 @@ mod tests {
 
     #[test]
     fn the_first_request_of_a_lane_is_soon_repeated() {
-        let (mut pulls, now) = (Pulls::default(), Duration::from_secs(1));
+        let (mut pulls, now) = (Pulls::default(), at(1_000));
         pulls.add_lanes(vec![lane(Priority::Normal)]);
         let mut pauses = Vec::new();
         for _ in 0..6 {
             let first = asked(&mut pulls, 8);
             assert!(matches!(first[..], [(_, Priority::Normal, 1, false)]), "{first:?}");
             let expiry = pulls.next_expiry().unwrap();
-            pauses.push(expiry.saturating_sub(now).as_millis());
+            pauses.push(expiry.saturating_since(now).as_millis());
             pulls.expire(expiry);
         }
         assert_eq!(pauses, [500, 1000, 2000, 4000, 5000, 5000]);
@@ -324,13 +329,13 @@ mod tests {
         let mut pulls = answering(&[Priority::Normal, Priority::Low]);
         for _ in 0..2 {
             let empty = asked(&mut pulls, 4);
-            pulls.ended(Duration::from_secs(1), empty[0].0, false);
+            pulls.ended(at(1_000), empty[0].0, false);
         }
         assert_eq!(asked(&mut pulls, 4).len(), 2, "both wait");
         pulls.leader_changed(&lane(Priority::Low));
         let again = asked(&mut pulls, 4);
         assert!(matches!(again[..], [(_, Priority::Low, 1, false)]), "{again:?}");
-        pulls.ended(Duration::from_secs(1), again[0].0, false);
+        pulls.ended(at(1_000), again[0].0, false);
         let waiting = asked(&mut pulls, 4);
         assert!(matches!(waiting[..], [(_, Priority::Low, 1, true)]), "{waiting:?}");
     }
@@ -339,15 +344,15 @@ mod tests {
     fn tasks_are_signs_of_life() {
         let mut pulls = answering(&[Priority::Normal]);
         assert_eq!(asked(&mut pulls, 3).len(), 1);
-        pulls.delivered(Duration::from_secs(10), &lane(Priority::Normal));
-        pulls.expire(Duration::from_secs(20));
+        pulls.delivered(at(10_000), &lane(Priority::Normal));
+        pulls.expire(at(20_000));
         assert_eq!(pulls.left(), 2);
     }
 
     #[test]
     fn lanes_are_asked_in_the_order_of_their_urgency() {
         let mut pulls = answering(&[Priority::Low, Priority::High]);
-        let now = Duration::from_secs(1);
+        let now = at(1_000);
         let first = asked(&mut pulls, 4);
         assert!(matches!(first[..], [(_, Priority::High, 4, false)]), "{first:?}");
         assert!(asked(&mut pulls, 4).is_empty(), "one at a time");
@@ -371,11 +376,10 @@ mod tests {
         let mut pulls = answering(&[Priority::Normal]);
         let first = asked(&mut pulls, 2);
         assert!(matches!(first[..], [(_, Priority::Normal, 2, true)]), "{first:?}");
-        let heard = Duration::from_secs(4);
-        pulls.heartbeat(heard, first[0].0);
-        pulls.expire(heard + Duration::from_secs(11));
+        pulls.heartbeat(at(4_000), first[0].0);
+        pulls.expire(at(15_000));
         assert!(asked(&mut pulls, 2).is_empty());
-        pulls.expire(heard + SILENCE);
+        pulls.expire(at(4_000) + SILENCE);
         assert_eq!(asked(&mut pulls, 2).len(), 1);
         pulls.abandon_all();
         assert_eq!(asked(&mut pulls, 2).len(), 1);
@@ -386,12 +390,11 @@ mod tests {
         let mut pulls = Pulls::default();
         pulls.add_lanes(vec![lane(Priority::Normal)]);
         let first = asked(&mut pulls, 1);
-        pulls.ended(Duration::from_secs(1), first[0].0, true);
+        pulls.ended(at(1_000), first[0].0, true);
         assert!(asked(&mut pulls, 1).is_empty());
-        let again = pulls.next_expiry().expect("a time");
-        assert_eq!(again, Duration::from_millis(1250));
+        assert_eq!(pulls.next_expiry(), Some(at(1_250)));
         let mut actions = Vec::new();
-        pulls.pull(again, 1, &mut actions);
+        pulls.pull(at(1_250), 1, &mut actions);
         assert_eq!(actions.len(), 1);
     }
 }

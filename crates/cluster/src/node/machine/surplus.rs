@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::held::State;
 use super::{Action, Machine, Token};
+use crate::clock::Monotonic;
 use crate::message::Incident;
 
 /// Time that a task may wait for a worker: many times the work of a backlog, so that a node whose
@@ -14,14 +15,14 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// The next look at the tasks that wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Review {
-    pub(super) at: Duration,
+    pub(super) at: Monotonic,
     /// The last task that was held when the review was planned. It has waited for the time between.
     last: Token,
 }
 
 impl Machine {
     /// Returns tasks that wait for long, at the time of a review, and plans the next one.
-    pub(super) fn review_backlog(&mut self, now: Duration) {
+    pub(super) fn review_backlog(&mut self, now: Monotonic) {
         let has_backlog = self.capacity.has_backlog() || !self.waiting.is_empty();
         match self.review {
             Some(review) if now < review.at && has_backlog => return,
@@ -36,7 +37,7 @@ impl Machine {
 
     /// Returns what is more than the capacity, the last tasks first, if one of those up to `last`
     /// still waits.
-    fn return_surplus(&mut self, now: Duration, last: Token) {
+    fn return_surplus(&mut self, now: Monotonic, last: Token) {
         let is_begun = |state| matches!(state, State::Running | State::Beginning);
         let begun = self.held.iter().filter(|(_, held)| is_begun(held.state));
         // In the order in which they run.

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::held::State;
 use super::{Action, Machine, Token};
+use crate::clock::Monotonic;
 use crate::message::Incident;
 
 impl Machine {
     /// Begins tasks that wait, as far as there are workers.
-    pub(super) fn begin_waiting(&mut self, now: Duration) {
+    pub(super) fn begin_waiting(&mut self, now: Monotonic) {
         while self.capacity.has_free_worker()
             && let Some(token) = self.waiting.pop_first()
         {
@@ -23,7 +24,7 @@ impl Machine {
     }
 
     /// Runs a task whose history says that it begins, unless it is not wanted any more.
-    pub(super) fn begun(&mut self, now: Duration, token: Token) {
+    pub(super) fn begun(&mut self, now: Monotonic, token: Token) {
         let Some(held) = self.held.get_mut(&token) else { return };
         if held.is_cancelled || held.is_lost || self.is_draining {
             self.capacity.ended(now, false);

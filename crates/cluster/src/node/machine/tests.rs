@@ -18,7 +18,7 @@ const MAX_DEATHS: u64 = 3;
 struct Queued {
     deliveries: u64,
     /// The time at which it is delivered again; `None` before the first delivery.
-    due: Option<Duration>,
+    due: Option<Monotonic>,
     /// Deliveries that were recorded as begun.
     begun: BTreeSet<u64>,
     /// Deliveries whose end was reported.
@@ -48,7 +48,7 @@ struct Recorded {
 
 #[derive(Debug, Default)]
 struct Server {
-    now: Duration,
+    now: Monotonic,
     queue: BTreeMap<u64, Queued>,
     outcomes: BTreeMap<u64, Recorded>,
     /// Each with its revision, which is the number of histories until then.
@@ -156,7 +156,7 @@ impl Node {
             functions: Vec::new(),
         };
         let mut node = Self {
-            machine: Machine::new(settings),
+            machine: Machine::new(settings, Monotonic::ZERO),
             pulls: Vec::new(),
             held: BTreeMap::new(),
             delivered: BTreeMap::new(),
@@ -551,7 +551,7 @@ proptest! {
 /// A node with one worker, whose tasks are brief, so that it has a backlog.
 struct BriefNode {
     machine: Machine,
-    now: Duration,
+    now: Monotonic,
     last_token: u64,
 }
 
@@ -559,9 +559,9 @@ impl BriefNode {
     fn start() -> Self {
         let (name, functions) = ("brief".to_owned(), Vec::new());
         let has_backlog = true;
-        let machine =
-            Machine::new(Settings { name, workers: 1, lease: LEASE, functions, has_backlog });
-        let mut node = Self { machine, now: Duration::ZERO, last_token: 0 };
+        let settings = Settings { name, workers: 1, lease: LEASE, functions, has_backlog };
+        let machine = Machine::new(settings, Monotonic::ZERO);
+        let mut node = Self { machine, now: Monotonic::ZERO, last_token: 0 };
         for task in 0..16 {
             let token = node.deliver(100 + task, 1).0;
             node.now += Duration::from_millis(1);
@@ -708,7 +708,7 @@ fn tasks_that_wait_for_long_are_returned() {
     let (suspect, _) = node.deliver(6, 2);
     let (history, revision) = (History::default(), 0);
     node.handle(Event::Examined { token: suspect, is_done: false, history, revision });
-    node.now = node.machine.next_tick();
+    node.now = node.machine.next_deadline().unwrap();
     let actions = node.handle(Event::Tick);
     assert!(matches!(actions[0], Action::RecordReturn { token, .. } if token == suspect));
     let stops = more.iter().rev().map(|(token, _)| Action::Stop { token: *token, kill: false });
@@ -724,7 +724,7 @@ fn tasks_that_wait_for_long_are_returned() {
     let mut node = BriefNode::start();
     let (first, _) = node.deliver(1, 1);
     node.deliver(2, 1);
-    let tick = node.machine.next_tick();
+    let tick = node.machine.next_deadline().unwrap();
     node.deliver(3, 1);
     node.handle(Event::Ran { token: first, end: RunEnd::Done });
     node.now = tick;
