@@ -89,7 +89,7 @@ impl File {
         lines
             .windows(2)
             .position(|pair| {
-                opens_module(pair) && pair[1].starts_with("mod ") && pair[1].ends_with('{')
+                opens_module(pair) && pair[1].starts_with("mod ") && pair[1].contains('{')
             })
             .map_or(usize::MAX, |index| index + 1)
     }

@@ -9,7 +9,15 @@ use crate::invocation::Invocation;
 const MOST: usize = 32;
 
 /// The packages that are never published.
-const PRIVATE: [&str; 4] = ["brigade-benches", "brigade-integration", "brigade-testkit", "xtask"];
+const PRIVATE: [&str; 7] = [
+    "brigade-benches",
+    "brigade-example-cluster",
+    "brigade-example-image-loader",
+    "brigade-example-service",
+    "brigade-integration",
+    "brigade-testkit",
+    "xtask",
+];
 
 /// Returns the command that lists the packages. `resolution` is an option for cargo.
 pub(crate) fn list(resolution: &str) -> Invocation {

@@ -142,7 +142,10 @@ fn features(resolution: &str, hack: bool) -> Vec<(String, Invocation)> {
         let name = if set.is_empty() { "none" } else { set };
         (format!("features: {name}"), Invocation::cargo(&command))
     };
-    FEATURE_SETS.into_iter().map(check).collect()
+    let client =
+        format!("clippy -p brigade-cluster {resolution} --no-default-features -- -D warnings");
+    let client = ("features: client of a cluster".to_owned(), Invocation::cargo(&client));
+    FEATURE_SETS.into_iter().map(check).chain([client]).collect()
 }
 
 fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
@@ -277,7 +280,7 @@ mod tests {
     fn optional_steps_run_only_with_their_tools() {
         let (steps, left_out) = optional(AT_HOME, &Tools::default());
         let names: Vec<&str> = left_out.iter().map(|left_out| left_out.name).collect();
-        assert_eq!(steps.len(), FEATURE_SETS.len());
+        assert_eq!(steps.len(), FEATURE_SETS.len() + 1);
         assert_eq!(
             names,
             [

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream::message::StreamMessage;
-use brigade_pool::Encoded;
+use brigade_wire::codec::Encoded;
 use serde::Serialize;
 
 use crate::message::{Body, DeadLetterMessage, Items, Report, TaskMessage};

@@ -1,5 +1,6 @@
 //! Errors of connections, clusters and nodes.
 
+#[cfg(feature = "node")]
 use brigade_pool::PoolError;
 
 use crate::names::NameError;
@@ -107,6 +108,7 @@ pub enum ClusterError {
         source: Cause,
     },
     /// The local pool of a node could not be built, or cannot run tasks.
+    #[cfg(feature = "node")]
     #[error("the local pool: {0}")]
     Pool(#[from] PoolError),
     /// A name has characters that are not allowed, or is too long.

@@ -38,7 +38,13 @@
 //! - A task leaves the queue only after its outcome was recorded.
 //! - Nothing rests on acknowledgments, on message ids, or on a clock that machines share.
 
+// Items show the feature that they need.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "node"),
+    expect(dead_code, reason = "nodes read what clients write, and the other way round")
+)]
 
 mod client;
 mod clock;
@@ -51,6 +57,7 @@ mod last_message;
 mod message;
 mod names;
 mod needs;
+#[cfg(feature = "node")]
 mod node;
 mod overview;
 mod payload;
@@ -75,5 +82,6 @@ pub use message::__speak_version;
 pub use message::{Incident, NodeStatus, Report};
 pub use names::{ItemId, NameError, Origin, Priority, Queue, TaskKey};
 pub use needs::Needs;
+#[cfg(feature = "node")]
 pub use node::{Node, NodeBuilder, RunningNode};
 pub use overview::{ClusterMonitor, ClusterStatus, LaneStatus};

@@ -22,7 +22,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use body::{Body, StoredBody};
-pub(crate) use history::{DeliveryId, History};
+#[cfg(feature = "node")]
+pub(crate) use history::DeliveryId;
+pub(crate) use history::History;
 pub use history::{Incident, Report};
 pub(crate) use items::{INLINE_LIMIT, Items, ItemsBuilder};
 pub use notes::NodeStatus;

@@ -21,7 +21,7 @@ use crate::error::ClusterError;
 
 /// A connection to a queue whose tasks run on many machines.
 ///
-/// It is used like a [`Pool`](brigade_pool::Pool), from any thread, blocking or async, with any
+/// It is used like a `Pool`, from any thread, blocking or async, with any
 /// runtime. It has one thread of its own. Nodes may come and go; tasks wait in the queue meanwhile.
 ///
 /// Dropping it waits for the answers to the submissions, for at most 5 s, and leaves the tasks to

@@ -8,7 +8,7 @@ use super::ClusterHandle;
 use super::cluster::Cluster;
 use super::shared::Shared;
 
-/// Runs the same code as a [`Pool`](brigade_pool::Pool), on many machines:
+/// Runs the same code as a `Pool`, on many machines:
 ///
 /// ```no_run
 /// use brigade::cluster::Cluster;
