@@ -5,7 +5,9 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use brigade_task::SubmitErrorKind;
-use brigade_task::backend::{self, Backend, Callbacks, OutcomeKind, Plain, Wait, park_for};
+use brigade_task::backend::{
+    self, Backend, Callbacks, CompletionQueue, OutcomeKind, Plain, Wait, park_for,
+};
 
 use super::failure::closed;
 use super::record::{Encoded, Facts, Record, run_wakers};
@@ -13,7 +15,7 @@ use super::shared::{Command, Shared};
 use super::submission::{Submission, Target};
 
 /// Time that a cancellation waits for the server.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A task as its handle holds it.
 #[derive(Debug, Clone)]
@@ -34,7 +36,11 @@ impl TaskCell {
 
     /// Returns the kind of the outcome, for which it waits for some time.
     fn wait_for_end(&self) -> Option<OutcomeKind> {
-        park_for(&self.record, Instant::now().checked_add(CANCEL_PATIENCE));
+        // The record has room for one sleeper of its own, but several threads may end the task.
+        let completions = Arc::<CompletionQueue>::default();
+        self.record.watch(&completions, 0);
+        park_for(&*completions, Instant::now().checked_add(CANCEL_PATIENCE));
+        self.record.unwatch(&completions);
         self.record.outcome_kind()
     }
 }

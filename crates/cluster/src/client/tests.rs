@@ -7,7 +7,8 @@ mod lost;
 use std::error::Error;
 use std::io;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use brigade_task::{Executor, SubmitErrorKind, TaskErrorKind, TaskState};
 use brigade_testkit::{BOUND, NatsServer, Watchdog, wait_until};
@@ -61,6 +62,23 @@ fn tasks_run_elsewhere_and_their_values_come_back() {
         handle.on_done(move |outcome| sender.send(outcome.unwrap()).unwrap());
         assert_eq!(receiver.recv_timeout(BOUND), Ok(8));
         assert_eq!(handle.state(), TaskState::Done);
+    });
+}
+
+#[test]
+fn threads_that_cancel_the_same_task_all_learn_of_it() {
+    with_server(|server| {
+        let cluster = connect(server);
+        for number in 0..20 {
+            let handle = cluster.submit(&DOUBLE, number).unwrap();
+            let began = Instant::now();
+            thread::scope(|scope| {
+                for canceller in [(); 4].map(|()| scope.spawn(|| handle.cancel())) {
+                    assert!(canceller.join().unwrap());
+                }
+            });
+            assert!(began.elapsed() < cell::CANCEL_PATIENCE, "one of them was not woken");
+        }
     });
 }
 
