@@ -264,7 +264,7 @@ fn a_server_that_is_killed_and_restarted_loses_nothing() {
         let cluster = Cluster::builder().url(server.url()).lease(lease).connect().unwrap();
         let _node = FakeNode::start(&server.url());
         let (sender, receiver) = channel();
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             scope.spawn(|| {
                 for n in 0..20_000_u64 {
                     sender.send(cluster.submit(&DOUBLE, n).unwrap()).unwrap();

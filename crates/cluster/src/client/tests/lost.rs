@@ -64,7 +64,7 @@ fn a_task_that_was_removed_from_the_queue_is_lost() {
         let batch = cluster.batch("b").unwrap();
         let item = batch.submit("item", &DOUBLE, 1).unwrap();
         let single = cluster.submit(&DOUBLE, 2).unwrap();
-        let chunk = std::thread::scope(|scope| {
+        let chunk = thread::scope(|scope| {
             let chunk = scope.spawn(|| batch.map(&DOUBLE, [3]).next().unwrap().unwrap_err());
             by_hand.wait_for_tasks(3);
             by_hand.purge_tasks();
