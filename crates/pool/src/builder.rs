@@ -234,7 +234,7 @@ impl PoolBuilder {
     /// Program, arguments, environment and working directory are taken from `command`. It has to
     /// end up running either this same executable, with `init` as the first line of `main` (the
     /// handshake compares builds), or a program that runs a `Server` and takes tasks by name: see
-    /// [`Pool::submit_named`].
+    /// [`Pool::submit`].
     pub fn worker_command(mut self, command: &Command) -> Self {
         self.config.supervisor.command = Some(command.into());
         self
