@@ -1,7 +1,7 @@
 //! Tasks on their way to the queue, and the pool as the backend of its handles.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use brigade_scheduler::Constraints;
@@ -63,9 +63,5 @@ impl Backend for Shared {
 
     fn callbacks(&self) -> &Arc<Callbacks<Value>> {
         &self.callbacks
-    }
-
-    fn run_wakers(&self, wakers: Vec<Waker>) {
-        Self::run_wakers(self, wakers);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use brigade_sys::clock::Monotonic;
@@ -60,9 +60,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
 
     /// Returns the queue of the executor's callbacks.
     fn callbacks(&self) -> &Arc<Callbacks<ValueOf<Self>>>;
-
-    /// Runs wakers where user code may run.
-    fn run_wakers(&self, wakers: Vec<Waker>);
 }
 
 /// The encoded values of an executor.

@@ -11,7 +11,7 @@ use crate::handle::Handle;
 /// Runs tasks: a pool on this machine, or a cluster on many.
 ///
 /// ```
-/// use brigade::{Executor, Pool, Key};
+/// use brigade::{Executor, Key, Pool};
 ///
 /// fn square(x: u64) -> u64 {
 ///     x * x

@@ -261,8 +261,8 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
     /// delays those of other handles, whose outcomes stay in memory in the meantime.
     ///
     /// A shutdown of the pool returns after all callbacks that were due, unless it is called by a
-    /// callback. Callbacks that take longer than `shutdown_with`
-    /// allows continue to run after it has returned.
+    /// callback. Callbacks that take longer than `shutdown_with` allows continue to run after it
+    /// has returned.
     ///
     /// ```no_run
     /// # fn square(x: u64) -> u64 { x * x }
@@ -276,8 +276,8 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
     ///
     /// # Panics
     /// If the outcome was taken before, by `wait_timeout`, by `try_get`, or as a future. Also, as
-    /// `std::thread::spawn` does, if the system cannot start the thread for the
-    /// executor's first callback. In both cases the callback is not called.
+    /// `std::thread::spawn` does, if the system cannot start the thread for the executor's first
+    /// callback. In both cases the callback is not called.
     ///
     /// # After a fork
     /// In a fork of the process that built the pool, the callback is called immediately, on the

@@ -8,7 +8,7 @@
 //! pool or on a cluster.
 //!
 //! ```
-//! use brigade::{Executor, Pool, Key};
+//! use brigade::{Executor, Key, Pool};
 //!
 //! static SQUARE: Key<u64, u64> = Key::new("square/1", |x: u64| x * x);
 //!

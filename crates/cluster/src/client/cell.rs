@@ -1,7 +1,7 @@
 //! The task as its handle uses it, and the cluster as the backend of its handles.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use brigade_task::SubmitErrorKind;
@@ -10,7 +10,7 @@ use brigade_task::backend::{
 };
 
 use super::failure::closed;
-use super::record::{Encoded, Facts, Record, run_wakers};
+use super::record::{Encoded, Facts, Record};
 use super::shared::{Command, Shared};
 use super::submission::{Submission, Target};
 
@@ -117,10 +117,6 @@ impl Backend for Shared {
 
     fn callbacks(&self) -> &Arc<Callbacks<Encoded>> {
         &self.callbacks
-    }
-
-    fn run_wakers(&self, wakers: Vec<Waker>) {
-        run_wakers(wakers);
     }
 }
 

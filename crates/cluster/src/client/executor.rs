@@ -12,7 +12,7 @@ use super::shared::Shared;
 ///
 /// ```no_run
 /// use brigade::cluster::Cluster;
-/// use brigade::{Executor, Pool, Key};
+/// use brigade::{Executor, Key, Pool};
 ///
 /// static SQUARE: Key<u64, u64> = Key::new("square/1", |x: u64| x * x);
 ///

@@ -50,7 +50,7 @@ pub(super) fn complete(record: &Record, outcome: Result<Bytes, TaskError>) {
 }
 
 /// Runs the wakers of futures. One that panics does not affect the others.
-pub(super) fn run_wakers(wakers: impl IntoIterator<Item = Waker>) {
+fn run_wakers(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
         if let Err(message) = catch_panic(|| waker.wake()) {
             error!(message, "waker panicked");
