@@ -27,4 +27,6 @@ pub struct StartError {
     pub reason: String,
 }
 
-brigade_sys::debug_as_text!(ContainsNul, EnvError, StartError);
+brigade_sys::debug_as_text!(ContainsNul);
+#[cfg(feature = "workers")]
+brigade_sys::debug_as_text!(EnvError, StartError);
