@@ -4,7 +4,7 @@
 //! lines are complete except, at worst, the last one, which then has no newline. Such a line is
 //! removed before the file is written again.
 //!
-//! A tenth column, `# cores=… attempts=… user=… system=… memory=… deed=…`, is our addition. GNU
+//! A tenth column, `# cores=… attempts=… user=… system=… memory=… job=…`, is our addition. GNU
 //! parallel takes it for a part of the command; if it runs that command again, the shell takes the
 //! column for a comment.
 
@@ -220,7 +220,7 @@ fn line(outcome: &Outcome) -> Vec<u8> {
     let before =
         format!("{number}\t{host}\t{started:.3}\t{wall:10.3}\t0\t{received}\t{exit}\t{signal}\t");
     let after = format!(
-        "\t# cores={cores} attempts={} user={:.3} system={:.3} memory={memory} deed={:016x}\n",
+        "\t# cores={cores} attempts={} user={:.3} system={:.3} memory={memory} job={:016x}\n",
         outcome.attempts,
         seconds(outcome.user),
         seconds(outcome.system),

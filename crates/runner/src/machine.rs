@@ -1,9 +1,9 @@
 //! Decides what to do next: a pure state machine. Time is an argument; the driver starts, signals
 //! and waits.
 //!
-//! The driver calls [`next`](Machine::next) until it returns [`Action::Wait`] or
-//! [`Action::Finish`], and reports the results. A job is in exactly one state: waiting, running on
-//! a slot, or over.
+//! The driver reports each [`Event`] to [`handle`](Machine::handle), carries out the actions in
+//! order, and waits until [`next_deadline`](Machine::next_deadline) when there are none. A job is
+//! in exactly one state: waiting, running on a slot, or over.
 //!
 //! - Jobs start in the order in which they were supplied. One that finds no cores holds up those
 //!   behind it. So even a wide job waits no longer than the jobs that ran when its turn came.
@@ -14,6 +14,7 @@
 //! - Each job that was supplied gets one verdict, even if the run ends before it starts.
 
 mod canary;
+mod event;
 mod exit;
 mod settings;
 mod stop;
@@ -35,6 +36,7 @@ use crate::limit::Durations;
 use crate::outcome::Ending;
 
 use canary::Canaries;
+pub(crate) use event::{Action, Event, Notice};
 pub(crate) use exit::Verdict;
 pub(crate) use settings::Settings;
 use stop::{EndAttempt, EndRun};
@@ -51,7 +53,6 @@ pub(crate) struct Machine {
     stopping: Option<Escalation<EndRun, 3>>,
     /// The timer of that escalation.
     stop_timer: Option<TimerKey>,
-    actions: VecDeque<Action>,
     canaries: Canaries,
     durations: Durations,
     finished: Finished,
@@ -63,39 +64,6 @@ pub(crate) struct Machine {
     not_before: Monotonic,
     next_number: u64,
     supplied: u64,
-}
-
-/// An action for the driver to carry out.
-#[derive(Debug)]
-pub(crate) enum Action {
-    /// Take a job from the client, and report the answer.
-    Pull,
-    /// Start this attempt on this slot, and report whether it started.
-    Start(usize, Attempt),
-    /// Send a signal to the process group on a slot.
-    Signal(usize, Signal),
-    /// Emit an event.
-    Notify(Notice),
-    /// Emit the event of a pause, and report when the handler returns.
-    Suspend,
-    /// Stop waiting for the attempt on a slot: it has survived SIGKILL for some time.
-    Abandon(usize),
-    /// Report that this attempt will not start.
-    GiveUp(Verdict),
-    /// Wait until something happens, but no longer than until this time.
-    Wait(Option<Monotonic>),
-    /// Return: the run is over.
-    Finish,
-}
-
-/// An event about the run as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Notice {
-    Halting(Reason),
-    Grace { running: usize, left: Duration },
-    Signalled { running: usize, signal: &'static str },
-    Waiting(Need),
-    Tick,
 }
 
 /// One run of a job, waiting or running.
@@ -165,7 +133,6 @@ impl Machine {
             timers: TimerHeap::new(),
             stopping: None,
             stop_timer: None,
-            actions: VecDeque::new(),
             canaries: Canaries::default(),
             durations: Durations::new(),
             finished: Finished::default(),
@@ -180,81 +147,103 @@ impl Machine {
         machine
     }
 
-    /// Returns the next action. Call it again until it returns [`Action::Wait`].
-    pub(crate) fn next(&mut self, now: Monotonic) -> Action {
-        self.fire_timers(now);
-        if let Some(action) = self.actions.pop_front() {
-            return action;
-        }
-        let idle = self.free.len() == self.slots.len();
-        let mut wake = self.timers.next_deadline();
-        if self.may_start() {
-            if self.waiting.is_empty() {
-                match self.supply {
-                    SupplyState::Open => return Action::Pull,
-                    SupplyState::Ended if idle => return Action::Finish,
-                    SupplyState::Later | SupplyState::Ended => {}
+    /// Handles an event, and appends the actions to carry out.
+    pub(crate) fn handle(&mut self, now: Monotonic, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::Ready => self.proceed(now, out),
+            Event::Supplied { job, remaining } => self.supplied(*job, remaining),
+            Event::SupplyLater => self.supply = SupplyState::Later,
+            Event::SupplyEnded => {
+                self.supply = SupplyState::Ended;
+                self.note_remaining(Some(0));
+            }
+            Event::SupplyWoken => self.supply_woken(),
+            Event::CoresFreed => self.has_room = true,
+            Event::Started(slot, attempt) => self.started(slot, attempt, now),
+            Event::StartFailed(slot, attempt, failure) => {
+                self.start_failed(slot, attempt, failure, now, out);
+            }
+            Event::NoCores(slot, attempt) => {
+                self.put_back(slot, attempt);
+                // Else the next job may wait for those of the running ones.
+                if self.running() == 0 {
+                    self.report(Need::Cores, out);
                 }
-            } else if now >= self.not_before {
-                return self.start_next();
-            } else {
-                wake = Some(wake.map_or(self.not_before, |time| time.min(self.not_before)));
             }
-        } else if self.phase == Phase::Draining {
-            match self.waiting.pop_front() {
-                // Now and not at the end: a running job may wait for one that will not start.
-                Some(attempt) => return Action::GiveUp(Self::give_up(attempt)),
-                None if idle => return Action::Finish,
-                None => {}
+            Event::NoRoom(slot, attempt) => self.put_back(slot, attempt),
+            Event::Lacking { slot, attempt, need, until } => {
+                self.put_back(slot, attempt);
+                self.has_room = true;
+                self.not_before = self.not_before.max(until);
+                self.report(need, out);
             }
+            Event::Exited(slot, exit) => self.ended(slot, Some(exit), now, out),
+            Event::Abandoned(slot) => self.ended(slot, None, now, out),
+            Event::Reported { slot, ending, wall } => self.reported(slot, ending, wall, now, out),
+            Event::Withdrawn(slot) => self.withdrawn(slot, now, out),
+            Event::InputFailed(number) => self.input_failed(number, now, out),
+            Event::Stop => self.stop(now, out),
+            Event::Suspend => self.suspend(out),
+            Event::Resumed => self.signal_all(Signal::Continue, out),
+            Event::Drain(reason) => self.drain(reason, out),
         }
-        Action::Wait(wake)
     }
 
-    /// Handles a job from the client. Returns its number.
-    pub(crate) fn supplied(&mut self, job: Job) -> u64 {
+    /// Returns the time at which the machine needs `Ready` at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<Monotonic> {
+        let is_delayed = self.may_start() && !self.waiting.is_empty();
+        let start = is_delayed.then_some(self.not_before);
+        self.timers.next_deadline().into_iter().chain(start).min()
+    }
+
+    /// Carries on with the run: timers first, then the next job.
+    fn proceed(&mut self, now: Monotonic, out: &mut Vec<Action>) {
+        self.fire_timers(now, out);
+        if !out.is_empty() {
+            return;
+        }
+        let is_idle = self.running() == 0;
+        if self.may_start() {
+            match (self.waiting.is_empty(), self.supply) {
+                (true, SupplyState::Open) => out.push(Action::Pull),
+                (true, SupplyState::Ended) if is_idle => out.push(Action::Finish),
+                (false, _) if now >= self.not_before => self.start_next(out),
+                // A job arrives or ends first, or the delay between two starts.
+                _ => {}
+            }
+        } else if self.phase == Phase::Draining {
+            // Now and not at the end: a running job may wait for one that will not start.
+            let verdicts = self.waiting.drain(..).map(|attempt| Self::give_up(attempt, now));
+            out.extend(verdicts.map(|verdict| Action::Conclude(None, verdict)));
+            if out.is_empty() && is_idle {
+                out.push(Action::Finish);
+            }
+        }
+    }
+
+    fn supplied(&mut self, job: Job, remaining: Option<u64>) {
         let number = job.number.unwrap_or(self.next_number);
         self.next_number = number.saturating_add(1);
         self.supplied += 1;
+        self.note_remaining(remaining);
         let job = Arc::new(job);
         self.waiting.push_back(Attempt { number, job, nth: 1, previous: None, is_canary: false });
-        number
     }
 
-    /// Records the number of jobs still to come, if known.
-    pub(crate) fn note_remaining(&mut self, remaining: Option<u64>) {
-        self.finished.total = remaining.map(|remaining| self.supplied.saturating_add(remaining));
-    }
-
-    /// Handles an answer of the client: no job yet.
-    pub(crate) fn supply_later(&mut self) {
-        self.supply = SupplyState::Later;
-    }
-
-    /// Handles a wake-up: the client may have a job again.
-    pub(crate) fn supply_woken(&mut self) {
+    /// Asks the client again if it had no job.
+    fn supply_woken(&mut self) {
         if self.supply == SupplyState::Later {
             self.supply = SupplyState::Open;
         }
     }
 
-    /// Handles an answer of the client: no more jobs.
-    pub(crate) fn supply_ended(&mut self) {
-        self.supply = SupplyState::Ended;
-        self.note_remaining(Some(0));
+    /// Records the number of jobs still to come, if known.
+    fn note_remaining(&mut self, remaining: Option<u64>) {
+        self.finished.total = remaining.map(|remaining| self.supplied.saturating_add(remaining));
     }
 
-    /// Puts back an attempt that found no cores: it is the first to get those that become free.
-    pub(crate) fn no_cores(&mut self, slot: usize, attempt: Attempt) {
-        self.no_room(slot, attempt);
-        // Else the next job may wait for those of the running ones.
-        if self.running() == 0 {
-            self.report(Need::Cores);
-        }
-    }
-
-    /// Puts back an attempt that lacks what running jobs have.
-    pub(crate) fn no_room(&mut self, slot: usize, attempt: Attempt) {
+    /// Puts back an attempt that cannot start before another job ends.
+    fn put_back(&mut self, slot: usize, attempt: Attempt) {
         self.free.insert(slot);
         if attempt.is_canary {
             self.canaries.put_back();
@@ -264,29 +253,15 @@ impl Machine {
         self.has_room = false;
     }
 
-    /// Handles a wake-up: others may have returned cores.
-    pub(crate) fn cores_freed(&mut self) {
-        self.has_room = true;
-    }
-
-    /// Puts back an attempt that lacks something of the machine, and starts nothing before `until`.
-    pub(crate) fn hold(&mut self, slot: usize, attempt: Attempt, until: Monotonic, need: Need) {
-        self.no_room(slot, attempt);
-        self.has_room = true;
-        self.not_before = self.not_before.max(until);
-        self.report(need);
-    }
-
     /// Reports what is missing, once until a job starts.
-    fn report(&mut self, need: Need) {
+    fn report(&mut self, need: Need, out: &mut Vec<Action>) {
         if self.reported != Some(need) {
             self.reported = Some(need);
-            self.actions.push_back(Action::Notify(Notice::Waiting(need)));
+            out.push(Action::Notify(Notice::Waiting(need)));
         }
     }
 
-    /// Handles the start of an attempt.
-    pub(crate) fn started(&mut self, slot: usize, attempt: Attempt, now: Monotonic) {
+    fn started(&mut self, slot: usize, attempt: Attempt, now: Monotonic) {
         let limit = self.limit_of(&attempt);
         let escalation = self.escalation_of_attempt(now, limit);
         let mut running =
@@ -298,15 +273,15 @@ impl Machine {
     }
 
     /// Returns the number of running attempts.
-    pub(crate) fn running(&self) -> usize {
+    fn running(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// Starts no more jobs; running ones may finish.
-    pub(crate) fn drain(&mut self, reason: Reason) {
+    fn drain(&mut self, reason: Reason, out: &mut Vec<Action>) {
         if self.phase == Phase::Running {
             self.phase = Phase::Draining;
-            self.actions.push_back(Action::Notify(Notice::Halting(reason)));
+            out.push(Action::Notify(Notice::Halting(reason)));
         }
     }
 
@@ -318,13 +293,10 @@ impl Machine {
             && !self.canaries.is_running()
     }
 
-    fn start_next(&mut self) -> Action {
-        let Some(attempt) = self.canary_for_next().or_else(|| self.waiting.pop_front()) else {
-            return Action::Wait(None);
-        };
-        match self.free.pop_first() {
-            Some(slot) => Action::Start(slot, attempt),
-            None => Action::Wait(None),
+    fn start_next(&mut self, out: &mut Vec<Action>) {
+        let next = self.canary_for_next().or_else(|| self.waiting.pop_front());
+        if let (Some(attempt), Some(slot)) = (next, self.free.pop_first()) {
+            out.push(Action::Start(slot, attempt));
         }
     }
 
@@ -341,13 +313,13 @@ impl Machine {
             .or_else(|| self.settings.limit.and_then(|limit| self.durations.limit(limit)))
     }
 
-    fn fire_timers(&mut self, now: Monotonic) {
+    fn fire_timers(&mut self, now: Monotonic, out: &mut Vec<Action>) {
         while let Some(fired) = self.timers.expire(now) {
             match fired.value {
-                Timer::Slot(slot) => self.slot_timer(slot, now),
-                Timer::Stop => self.stop_timer(now),
+                Timer::Slot(slot) => self.slot_timer(slot, now, out),
+                Timer::Stop => self.stop_timer(now, out),
                 Timer::Tick => {
-                    self.actions.push_back(Action::Notify(Notice::Tick));
+                    out.push(Action::Notify(Notice::Tick));
                     self.arm_tick(now);
                 }
             }

@@ -1,7 +1,5 @@
 //! Jobs that run on other machines: the interface to whatever runs them.
 
-pub(crate) mod drive;
-
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 

@@ -5,14 +5,13 @@ use std::num::NonZeroUsize;
 
 use crate::client::{Client, Simple};
 use crate::cores::Cores;
-use crate::drive::{Config, Drive};
+use crate::drive::{Config, Drive, Hosts, Local};
 use crate::duplicates::check_duplicates;
 use crate::error::RunnerError;
 use crate::event::Event;
 use crate::job::Job;
 use crate::outcome::Outcome;
 use crate::remote::Remote;
-use crate::remote::drive::RemoteDrive;
 use crate::stopper::Stopper;
 use crate::summary::Summary;
 
@@ -142,7 +141,9 @@ impl Runner {
     /// # Errors
     /// As for [`run`](Self::run), and if the client fails to supply a job.
     pub fn run_client(self, client: &mut dyn Client) -> Result<Summary, RunnerError> {
-        Drive::new(self.config, self.stopper, client)?.run()
+        let settings = self.config.settings.clone();
+        let place = Local::new(self.config, self.stopper.clone())?;
+        Drive::new(settings, self.stopper, client, place).run()
     }
 
     /// Runs the jobs that a client supplies on other machines.
@@ -159,6 +160,9 @@ impl Runner {
         client: &mut dyn Client,
         remote: &mut dyn Remote,
     ) -> Result<Summary, RunnerError> {
-        RemoteDrive::new(self.config, self.stopper, client, remote)?.run()
+        self.stopper.check_process()?;
+        let mut settings = self.config.settings;
+        let place = Hosts::new(remote, &mut settings);
+        Drive::new(settings, self.stopper, client, place).run()
     }
 }

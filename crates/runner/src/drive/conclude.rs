@@ -1,23 +1,50 @@
 //! Reports the end of attempts, and notices of the machine.
 
-use brigade_sys::clock::Monotonic;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use super::Drive;
-use super::attempt::Collected;
+use brigade_supervisor::Captured;
+
+use super::{Drive, Place};
 use crate::error::RunnerError;
 use crate::event::{Event, Reason};
 use crate::machine::{Notice, Verdict};
 use crate::outcome::{Ending, Outcome};
 
-impl Drive<'_> {
-    pub(super) fn conclude(
-        &mut self,
-        slot: Option<usize>,
-        verdict: Verdict,
-        time: Monotonic,
-        collected: Collected,
-    ) {
-        let Verdict { attempt, ending, wall, is_retried, is_decisive, is_halting } = verdict;
+/// The data of an attempt that is over, besides its verdict.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub(super) cores: Vec<u32>,
+    pub(super) user: Duration,
+    pub(super) system: Duration,
+    /// The largest memory of the job, if it is known.
+    pub(super) peak_memory: Option<u64>,
+    pub(super) stdout: Captured,
+    pub(super) stderr: Captured,
+    /// The host, if it was another one.
+    pub(super) host: Option<Arc<str>>,
+    /// The number of its slot on that host.
+    pub(super) marked_slot: Option<usize>,
+    /// The time of day at its start by the clock of that host, if it is known.
+    pub(super) started_at: Option<SystemTime>,
+}
+
+/// Number of bytes of each stream quoted in the error of a failed canary.
+const TAIL_BYTES: usize = 2000;
+
+impl Collected {
+    fn output_tail(&self) -> String {
+        let words = [&self.stdout, &self.stderr].map(|stream| {
+            String::from_utf8_lossy(&stream.tail(TAIL_BYTES).unwrap_or_default()).into_owned()
+        });
+        words.concat().trim().to_owned()
+    }
+}
+
+impl<P: Place> Drive<'_, P> {
+    pub(super) fn conclude(&mut self, slot: Option<usize>, verdict: Verdict) {
+        let collected = slot.and_then(|slot| self.collected.remove(&slot)).unwrap_or_default();
+        let Verdict { attempt, ending, time, wall, is_retried, is_decisive, is_halting } = verdict;
         tracing::debug!(number = attempt.number, %ending, "job ended");
         if attempt.is_canary {
             let prelude = attempt.job.prelude.clone();
@@ -37,15 +64,15 @@ impl Drive<'_> {
             is_decisive,
             attempts: attempt.nth,
             slot: slot.map_or(0, |slot| slot + 1),
-            marked_slot: None,
-            host: None,
-            peak_memory: collected.peak_memory(),
+            marked_slot: collected.marked_slot,
+            host: collected.host,
+            peak_memory: collected.peak_memory,
             cores: collected.cores,
             started,
-            started_at: self.clock.time_of_day(started),
+            started_at: collected.started_at.unwrap_or_else(|| self.clock.time_of_day(started)),
             wall,
-            user: collected.usage.user,
-            system: collected.usage.system,
+            user: collected.user,
+            system: collected.system,
             stdout: collected.stdout,
             stderr: collected.stderr,
         };
@@ -54,8 +81,6 @@ impl Drive<'_> {
             return;
         }
         outcome.job.release_stdin();
-        // A client whose jobs share their input may have waited for the last of them.
-        self.machine.supply_woken();
         self.summary.count(&outcome);
         self.client.event(Event::Finished(outcome));
         if is_halting {
@@ -66,6 +91,7 @@ impl Drive<'_> {
     pub(super) fn notify(&mut self, notice: Notice) {
         if let Notice::Halting(reason) = notice {
             self.summary.halted = Some(reason);
+            self.place.halting();
         }
         self.client.event(notice.into());
     }

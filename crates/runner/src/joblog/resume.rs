@@ -250,7 +250,8 @@ impl<'a> Entry<'a> {
         let start = command.windows(OURS.len()).rposition(|part| part == OURS);
         let (command, ours) = command.split_at(start.unwrap_or(command.len()));
         let job_hash = text(ours)
-            .and_then(|ours| ours.rsplit_once(" deed="))
+            // Logs of earlier builds call it a deed.
+            .and_then(|ours| ours.rsplit_once(" job=").or_else(|| ours.rsplit_once(" deed=")))
             .and_then(|(_, hash)| u64::from_str_radix(hash, 16).ok());
         Some(Self { number, is_success: exit == 0 && signal == 0, command, job_hash })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Attempt, Machine};
+use super::{Action, Attempt, Machine};
 use crate::event::Reason;
 use crate::job::Job;
 use std::sync::Arc;
@@ -47,13 +47,18 @@ impl Machine {
         Some(Attempt { number: 0, job: Arc::new(canary), nth: 1, previous: None, is_canary: true })
     }
 
-    pub(super) fn canary_ended(&mut self, attempt: &Attempt, passed: bool) {
+    pub(super) fn canary_ended(
+        &mut self,
+        prelude: Option<String>,
+        passed: bool,
+        out: &mut Vec<Action>,
+    ) {
         self.canaries.running = false;
         if passed {
-            self.canaries.passed.insert(attempt.job.prelude.clone());
+            self.canaries.passed.insert(prelude);
         } else {
             // If the run was stopped in the meantime, the stop stays the reason for its end.
-            self.drain(Reason::Failed);
+            self.drain(Reason::Failed, out);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Exit;
 
-use super::{Attempt, Cause, Machine, Phase, Running, SupplyState, Timer};
+use super::{Action, Attempt, Cause, Machine, Phase, Running, SupplyState, Timer};
 use crate::halt::HaltWhen;
 use crate::limit::Limit;
 use crate::outcome::{Ending, StartFailure};
@@ -15,6 +15,8 @@ use crate::outcome::{Ending, StartFailure};
 pub(crate) struct Verdict {
     pub(crate) attempt: Attempt,
     pub(crate) ending: Ending,
+    /// Time of its end.
+    pub(crate) time: Monotonic,
     /// Duration of the attempt.
     pub(crate) wall: Duration,
     /// `true` if another attempt will be made.
@@ -26,25 +28,22 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    fn new(attempt: Attempt, ending: Ending, wall: Duration) -> Self {
+    fn new(attempt: Attempt, ending: Ending, time: Monotonic, wall: Duration) -> Self {
         let (is_retried, is_decisive, is_halting) = (false, false, false);
-        Self { attempt, ending, wall, is_retried, is_decisive, is_halting }
+        Self { attempt, ending, time, wall, is_retried, is_decisive, is_halting }
     }
 }
 
 impl Machine {
-    /// Handles an attempt that was reaped and whose cores are free again.
-    pub(crate) fn exited(&mut self, slot: usize, exit: Exit, now: Monotonic) -> Option<Verdict> {
-        self.ended(slot, Some(exit), now)
-    }
-
-    /// Handles an attempt that survives SIGKILL and was abandoned.
-    pub(crate) fn abandoned(&mut self, slot: usize, now: Monotonic) -> Option<Verdict> {
-        self.ended(slot, None, now)
-    }
-
-    fn ended(&mut self, slot: usize, exit: Option<Exit>, now: Monotonic) -> Option<Verdict> {
-        let running = self.release(slot)?;
+    /// Handles the end of an attempt: its exit, or `None` if it survives SIGKILL.
+    pub(super) fn ended(
+        &mut self,
+        slot: usize,
+        exit: Option<Exit>,
+        now: Monotonic,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(running) = self.release(slot) else { return };
         let wall = now.saturating_since(running.started);
         let ending = match running.ending {
             _ if exit.is_none() => Ending::NotKilled,
@@ -57,7 +56,7 @@ impl Machine {
             self.durations.record(wall);
             self.follow_median();
         }
-        Some(self.judge(running.attempt, ending, wall, now))
+        self.judge(slot, running.attempt, ending, wall, now, out);
     }
 
     /// Frees the slot of an attempt that is over.
@@ -70,72 +69,84 @@ impl Machine {
     }
 
     /// Handles the ending of an attempt that ran elsewhere.
-    pub(crate) fn reported(
+    pub(super) fn reported(
         &mut self,
         slot: usize,
         ending: Ending,
         wall: Duration,
         now: Monotonic,
-    ) -> Option<Verdict> {
-        let running = self.release(slot)?;
-        Some(self.judge(running.attempt, ending, wall, now))
+        out: &mut Vec<Action>,
+    ) {
+        if let Some(running) = self.release(slot) {
+            self.judge(slot, running.attempt, ending, wall, now, out);
+        }
     }
 
     /// Handles an attempt that was withdrawn before it began elsewhere.
-    pub(crate) fn withdrawn(&mut self, slot: usize) -> Option<Verdict> {
-        self.release(slot).map(|running| Self::give_up(running.attempt))
+    pub(super) fn withdrawn(&mut self, slot: usize, now: Monotonic, out: &mut Vec<Action>) {
+        if let Some(running) = self.release(slot) {
+            out.push(Action::Conclude(None, Self::give_up(running.attempt, now)));
+        }
     }
 
     /// Handles an attempt that could not be started.
-    pub(crate) fn start_failed(
+    pub(super) fn start_failed(
         &mut self,
         slot: usize,
         attempt: Attempt,
         failure: StartFailure,
         now: Monotonic,
-    ) -> Verdict {
+        out: &mut Vec<Action>,
+    ) {
         self.free.insert(slot);
         self.has_room = true;
-        self.judge(attempt, Ending::NotStarted(failure), Duration::ZERO, now)
+        self.judge(slot, attempt, Ending::NotStarted(failure), Duration::ZERO, now, out);
     }
 
+    /// Decides about a retry and about halting, and has the end of the attempt reported.
     fn judge(
         &mut self,
+        slot: usize,
         attempt: Attempt,
         ending: Ending,
         wall: Duration,
         now: Monotonic,
-    ) -> Verdict {
+        out: &mut Vec<Action>,
+    ) {
         if attempt.is_canary {
-            self.canary_ended(&attempt, ending.is_success());
-            return Verdict::new(attempt, ending, wall);
+            let (prelude, passed) = (attempt.job.prelude.clone(), ending.is_success());
+            let verdict = Verdict::new(attempt, ending, now, wall);
+            out.push(Action::Conclude(Some(slot), verdict));
+            return self.canary_ended(prelude, passed, out);
         }
         let retries = attempt.job.retries.unwrap_or(self.settings.retries);
         let is_retried =
             self.phase == Phase::Running && ending.is_worth_a_retry() && attempt.nth <= retries;
-        let mut verdict = Verdict { is_retried, ..Verdict::new(attempt, ending, wall) };
+        let mut verdict = Verdict { is_retried, ..Verdict::new(attempt, ending, now, wall) };
         if is_retried {
             // At the back of the queue: a wide job at the front must not wait for retries of narrow
             // ones.
             let (attempt, previous) = (verdict.attempt.clone(), Some(verdict.ending.clone()));
             self.waiting.push_back(Attempt { nth: attempt.nth + 1, previous, ..attempt });
         } else {
+            // A client whose jobs share their input may have waited for the last of them.
+            self.supply_woken();
             if verdict.ending.is_success() {
                 self.finished.succeeded += 1;
             } else {
                 self.finished.failed += 1;
             }
             verdict.is_decisive = self.is_halt_reached();
-            verdict.is_halting = verdict.is_decisive && self.halt(now);
+            verdict.is_halting = verdict.is_decisive && self.halt(now, out);
         }
-        verdict
+        out.push(Action::Conclude(Some(slot), verdict));
     }
 
     /// Concludes an attempt that the run will not make any more.
-    pub(super) fn give_up(mut attempt: Attempt) -> Verdict {
+    pub(super) fn give_up(mut attempt: Attempt, now: Monotonic) -> Verdict {
         let ending = attempt.previous.take().unwrap_or(Ending::Stopped);
         attempt.nth -= 1;
-        Verdict::new(attempt, ending, Duration::ZERO)
+        Verdict::new(attempt, ending, now, Duration::ZERO)
     }
 
     /// Returns `true` if the last outcome met the halt policy.
@@ -146,12 +157,12 @@ impl Machine {
 
     /// Starts no more jobs, and ends running ones if the policy says so. Returns `false` if no job
     /// was affected. The driver reports that together with the outcome that met the policy.
-    fn halt(&mut self, now: Monotonic) -> bool {
+    fn halt(&mut self, now: Monotonic, out: &mut Vec<Action>) -> bool {
         self.phase = Phase::Draining;
         let is_now = self.settings.halt.is_some_and(|halt| halt.when == HaltWhen::Now);
         if is_now {
             for slot in 0..self.slots.len() {
-                self.terminate(slot, Cause::Stopped, now);
+                self.terminate(slot, Cause::Stopped, now, out);
             }
         }
         // Without a known total, the client may have more jobs.

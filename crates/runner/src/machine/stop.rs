@@ -64,16 +64,16 @@ impl Machine {
     }
 
     /// Handles a request to stop the run. The second one kills all jobs immediately.
-    pub(crate) fn stop(&mut self, now: Monotonic) {
+    pub(super) fn stop(&mut self, now: Monotonic, out: &mut Vec<Action>) {
         if let Some(stopping) = &mut self.stopping {
             if stopping.skip_to(now, EndRun::Kill) {
                 self.timers.set(&mut self.stop_timer, None, Timer::Stop);
-                self.kill_all(now);
+                self.kill_all(now, out);
             }
             return;
         }
         self.phase = Phase::Draining;
-        self.actions.push_back(Action::Notify(Notice::Halting(Reason::Stopped)));
+        out.push(Action::Notify(Notice::Halting(Reason::Stopped)));
         for (slot, running) in self.slots.iter_mut().enumerate() {
             if let Some(running) = running.as_mut().filter(|running| running.ending.is_none()) {
                 running.ending = Some(Cause::Stopped);
@@ -82,7 +82,7 @@ impl Machine {
                 running.update_timer(&mut self.timers, slot);
             }
         }
-        self.signal_all(Signal::Interrupt);
+        self.signal_all(Signal::Interrupt, out);
         let steps = [
             (AFTER_INTERRUPT, EndRun::CountDown),
             (self.settings.stop_grace, EndRun::Terminate),
@@ -93,7 +93,7 @@ impl Machine {
     }
 
     /// Handles the timer of a stopped run.
-    pub(super) fn stop_timer(&mut self, now: Monotonic) {
+    pub(super) fn stop_timer(&mut self, now: Monotonic, out: &mut Vec<Action>) {
         self.stop_timer = None;
         let Some(stopping) = &mut self.stopping else { return };
         let step = stopping.advance(now);
@@ -102,20 +102,20 @@ impl Machine {
             // Between the steps, the timer goes off for the countdown only.
             Some(EndRun::CountDown) | None => {
                 let left = due.map_or(Duration::ZERO, |due| due.saturating_since(now));
-                self.count_down(left);
+                self.count_down(left, out);
                 due = Some(now.saturating_add(left.min(COUNTDOWN)));
             }
             Some(EndRun::Terminate) => {
-                self.signal_all(Signal::Terminate);
-                self.notify_signalled("SIGTERM");
+                self.signal_all(Signal::Terminate, out);
+                self.notify_signalled("SIGTERM", out);
             }
-            Some(EndRun::Kill) => self.kill_all(now),
+            Some(EndRun::Kill) => self.kill_all(now, out),
         }
         self.timers.set(&mut self.stop_timer, due, Timer::Stop);
     }
 
     /// Handles the timer of an attempt.
-    pub(super) fn slot_timer(&mut self, slot: usize, now: Monotonic) {
+    pub(super) fn slot_timer(&mut self, slot: usize, now: Monotonic, out: &mut Vec<Action>) {
         let Some(running) = &mut self.slots[slot] else { return };
         running.timer = None;
         let step = running.escalation.advance(now);
@@ -124,7 +124,7 @@ impl Machine {
         if step == EndAttempt::Terminate {
             running.ending = running.limit.map(Cause::TimedOut);
         }
-        self.actions.push_back(match step {
+        out.push(match step {
             EndAttempt::Terminate => Action::Signal(slot, Signal::Terminate),
             EndAttempt::Kill => Action::Signal(slot, Signal::Kill),
             EndAttempt::Abandon => Action::Abandon(slot),
@@ -132,7 +132,13 @@ impl Machine {
     }
 
     /// Sends SIGTERM to the attempt on a slot, and SIGKILL after the grace.
-    pub(super) fn terminate(&mut self, slot: usize, cause: Cause, now: Monotonic) {
+    pub(super) fn terminate(
+        &mut self,
+        slot: usize,
+        cause: Cause,
+        now: Monotonic,
+        out: &mut Vec<Action>,
+    ) {
         let Some(running) = self.slots[slot].as_mut().filter(|running| running.ending.is_none())
         else {
             return;
@@ -140,49 +146,49 @@ impl Machine {
         running.ending = Some(cause);
         running.escalation.skip_to(now, EndAttempt::Terminate);
         running.update_timer(&mut self.timers, slot);
-        self.actions.push_back(Action::Signal(slot, Signal::Terminate));
+        out.push(Action::Signal(slot, Signal::Terminate));
     }
 
     /// Ends the job with this number, whose input cannot be read.
-    pub(crate) fn input_failed(&mut self, number: u64, now: Monotonic) {
+    pub(super) fn input_failed(&mut self, number: u64, now: Monotonic, out: &mut Vec<Action>) {
         let is_it = |running: &Running| running.attempt.number == number;
         let slot = self.slots.iter().position(|running| running.as_ref().is_some_and(is_it));
         if let Some(slot) = slot {
-            self.terminate(slot, Cause::Stopped, now);
+            self.terminate(slot, Cause::Stopped, now, out);
         }
     }
 
-    fn kill(&mut self, slot: usize, now: Monotonic) {
+    fn kill(&mut self, slot: usize, now: Monotonic, out: &mut Vec<Action>) {
         let Some(running) = &mut self.slots[slot] else { return };
         if running.escalation.skip_to(now, EndAttempt::Kill) {
             running.update_timer(&mut self.timers, slot);
-            self.actions.push_back(Action::Signal(slot, Signal::Kill));
+            out.push(Action::Signal(slot, Signal::Kill));
         }
     }
 
-    fn count_down(&mut self, left: Duration) {
+    fn count_down(&self, left: Duration, out: &mut Vec<Action>) {
         if self.running() > 0 && !left.is_zero() {
-            self.actions.push_back(Action::Notify(Notice::Grace { running: self.running(), left }));
+            out.push(Action::Notify(Notice::Grace { running: self.running(), left }));
         }
     }
 
-    fn kill_all(&mut self, now: Monotonic) {
+    fn kill_all(&mut self, now: Monotonic, out: &mut Vec<Action>) {
         if self.running() > 0 {
-            self.notify_signalled("SIGKILL");
+            self.notify_signalled("SIGKILL", out);
         }
         for slot in 0..self.slots.len() {
-            self.kill(slot, now);
+            self.kill(slot, now, out);
         }
     }
 
-    pub(super) fn signal_all(&mut self, signal: Signal) {
+    pub(super) fn signal_all(&self, signal: Signal, out: &mut Vec<Action>) {
         let running = self.slots.iter().enumerate().filter(|(_, running)| running.is_some());
-        self.actions.extend(running.map(|(slot, _)| Action::Signal(slot, signal)));
+        out.extend(running.map(|(slot, _)| Action::Signal(slot, signal)));
     }
 
-    fn notify_signalled(&mut self, signal: &'static str) {
+    fn notify_signalled(&self, signal: &'static str, out: &mut Vec<Action>) {
         let running = self.running();
-        self.actions.push_back(Action::Notify(Notice::Signalled { running, signal }));
+        out.push(Action::Notify(Notice::Signalled { running, signal }));
     }
 }
 

@@ -8,13 +8,8 @@ use super::{Action, Machine};
 
 impl Machine {
     /// Handles a request to pause.
-    pub(crate) fn suspend(&mut self) {
-        self.signal_all(Signal::Stop);
-        self.actions.push_back(Action::Suspend);
-    }
-
-    /// Handles the end of the pause.
-    pub(crate) fn resumed(&mut self) {
-        self.signal_all(Signal::Continue);
+    pub(super) fn suspend(&mut self, out: &mut Vec<Action>) {
+        self.signal_all(Signal::Stop, out);
+        out.push(Action::Suspend);
     }
 }

@@ -13,6 +13,8 @@ const SECOND: u64 = 1_000_000_000;
 
 struct World {
     machine: Machine,
+    /// Actions that were not carried out.
+    actions: Vec<Action>,
     time: u64,
     /// Jobs that the source still has, by their number of cores.
     source: VecDeque<usize>,
@@ -49,6 +51,7 @@ impl World {
         Self {
             running: vec![None; settings.slots.get()],
             machine: Machine::new(settings, Monotonic::from_nanos(0)),
+            actions: Vec::new(),
             time: 0,
             source: jobs.iter().copied().collect(),
             cores,
@@ -64,46 +67,56 @@ impl World {
         Monotonic::from_nanos(self.time)
     }
 
+    /// Reports an event, and keeps the actions for later.
+    fn report(&mut self, event: Event) {
+        self.machine.handle(self.now(), event, &mut self.actions);
+        self.check();
+    }
+
     /// Carries out the machine's actions until it waits. Returns the time to wait for, or `None`
     /// when the run is over.
     #[expect(clippy::option_option, reason = "over, waiting without a limit, waiting until a time")]
     fn settle(&mut self) -> Option<Option<u64>> {
         loop {
-            match self.machine.next(self.now()) {
+            if self.actions.is_empty() {
+                self.report(Event::Ready);
+                if self.actions.is_empty() {
+                    return Some(self.machine.next_deadline().map(Monotonic::as_nanos));
+                }
+            }
+            match self.actions.remove(0) {
                 Action::Pull => match self.source.pop_front() {
                     Some(width) => {
-                        self.machine.supplied(Job::new("job").cores(width));
+                        let job = Box::new(Job::new("job").cores(width));
+                        self.report(Event::Supplied { job, remaining: None });
                     }
-                    None => self.machine.supply_ended(),
+                    None => self.report(Event::SupplyEnded),
                 },
                 Action::Start(slot, attempt) => {
                     assert_eq!(self.running[slot], None, "a slot runs one attempt");
                     let width = attempt.job.cores.unwrap_or(1);
                     if width > self.cores {
-                        self.machine.no_cores(slot, attempt);
+                        self.report(Event::NoCores(slot, attempt));
                     } else {
                         self.cores -= width;
                         self.running[slot] = Some(width);
                         self.started.push(attempt.number);
-                        self.machine.started(slot, attempt, self.now());
+                        self.report(Event::Started(slot, attempt));
                     }
                 }
                 Action::Signal(slot, signal) => self.signals.push((slot, signal)),
-                Action::Suspend => self.machine.resumed(),
+                Action::Suspend => self.report(Event::Resumed),
                 Action::Notify(notice) => self.notices.push(notice),
-                Action::GiveUp(verdict) => self.given_up.push(verdict),
-                Action::Abandon(slot) => {
-                    self.cores += self.running[slot].take().expect("runs");
-                    let verdict = self.machine.abandoned(slot, self.now()).expect("runs");
+                Action::Conclude(None, verdict) => self.given_up.push(verdict),
+                Action::Conclude(Some(_), verdict) => {
                     assert_eq!(verdict.ending, Ending::NotKilled);
                     self.abandoned.push(verdict.attempt.number);
                 }
-                Action::Wait(until) => {
-                    self.check();
-                    return Some(until.map(Monotonic::as_nanos));
+                Action::Abandon(slot) => {
+                    self.cores += self.running[slot].take().expect("runs");
+                    self.report(Event::Abandoned(slot));
                 }
                 Action::Finish => {
-                    self.check();
                     assert!(self.running.iter().all(Option::is_none), "finished while jobs ran");
                     return None;
                 }
@@ -111,10 +124,17 @@ impl World {
         }
     }
 
+    /// Ends the attempt on a slot, and returns the verdict.
     fn exit(&mut self, slot: usize, code: i32) -> Verdict {
         self.cores += self.running[slot].take().expect("runs");
-        let now = self.now();
-        self.machine.exited(slot, Exit::Code(code), now).expect("runs")
+        self.report(Event::Exited(slot, Exit::Code(code)));
+        let concluded =
+            |action: &Action| matches!(action, Action::Conclude(Some(of), _) if *of == slot);
+        let at = self.actions.iter().position(concluded).expect("a verdict");
+        match self.actions.remove(at) {
+            Action::Conclude(_, verdict) => verdict,
+            other => panic!("{other:?}"),
+        }
     }
 
     fn check(&self) {
@@ -124,8 +144,9 @@ impl World {
             + usize::from(machine.settings.tick.is_some());
         assert_eq!(machine.timers.len(), of_slots.count() + others, "a timer has no owner");
         for (slot, running) in machine.slots.iter().enumerate() {
-            assert_eq!(running.is_none(), machine.free.contains(&slot));
-            assert_eq!(running.is_some(), self.running[slot].is_some());
+            let starts = |action: &Action| matches!(action, Action::Start(on, _) if *on == slot);
+            let is_free = running.is_none() && !self.actions.iter().any(starts);
+            assert_eq!(is_free, machine.free.contains(&slot), "slot {slot}");
             if let Some(timer) = running.as_ref().and_then(|running| running.timer) {
                 assert_eq!(machine.timers.get(timer), Some(&Timer::Slot(slot)));
             }
@@ -192,7 +213,7 @@ fn a_new_median_limits_running_jobs() {
 fn a_stopped_run_escalates_from_sigint_to_sigkill() {
     let mut world = World::new(settings(1), 1, &[1, 1]);
     world.settle();
-    world.machine.stop(world.now());
+    world.report(Event::Stop);
     let mut steps = vec![];
     while let Some(Some(until)) = world.settle() {
         if world.signals.last() == Some(&(0, Signal::Kill)) {
@@ -222,7 +243,7 @@ fn a_stopped_run_escalates_from_sigint_to_sigkill() {
 fn a_pause_stops_and_continues_all_jobs() {
     let mut world = World::new(settings(3), 3, &[1, 1]);
     world.settle();
-    world.machine.suspend();
+    world.report(Event::Suspend);
     world.settle();
     let stopped = [(0, Signal::Stop), (1, Signal::Stop)];
     let continued = [(0, Signal::Continue), (1, Signal::Continue)];
@@ -233,8 +254,8 @@ fn a_pause_stops_and_continues_all_jobs() {
 fn a_second_stop_kills_immediately() {
     let mut world = World::new(settings(1), 1, &[1]);
     world.settle();
-    world.machine.stop(world.now());
-    world.machine.stop(world.now());
+    world.report(Event::Stop);
+    world.report(Event::Stop);
     world.settle();
     assert_eq!(world.signals.last(), Some(&(0, Signal::Kill)));
 }
@@ -243,8 +264,8 @@ fn a_second_stop_kills_immediately() {
 fn a_stop_does_not_wait_for_an_unkillable_process() {
     let mut world = World::new(settings(2), 2, &[1, 1]);
     world.settle();
-    world.machine.stop(world.now());
-    world.machine.stop(world.now());
+    world.report(Event::Stop);
+    world.report(Event::Stop);
     while let Some(until) = world.settle() {
         assert!(world.abandoned.is_empty());
         world.time = until.expect("bounded");
@@ -268,7 +289,7 @@ fn jobs_that_were_taken_but_not_started_get_an_outcome() {
     let mut world = World::new(Settings { retries: 1, ..settings(2) }, 2, &[1, 2, 1]);
     world.settle();
     world.exit(0, 3);
-    world.machine.stop(world.now());
+    world.report(Event::Stop);
     assert_eq!(world.settle(), None);
     let given_up: Vec<_> = world
         .given_up
@@ -283,7 +304,7 @@ fn a_stop_during_a_canary_is_not_a_failed_canary() {
     let canary = Some(Job::new("canary"));
     let mut world = World::new(Settings { canary, ..settings(1) }, 1, &[1]);
     world.settle();
-    world.machine.stop(world.now());
+    world.report(Event::Stop);
     assert_eq!(world.exit(0, 0).ending, Ending::Stopped);
     assert_eq!(world.settle(), None);
     let reasons: Vec<Notice> = world.notices.into_iter().collect();
@@ -324,11 +345,11 @@ fn only_a_wait_for_others_is_reported_once_until_a_start() {
     world.cores = 0;
     world.settle();
     assert_eq!(world.notices, [Notice::Waiting(Need::Cores)]);
-    world.machine.cores_freed();
+    world.report(Event::CoresFreed);
     world.settle();
     assert_eq!(world.notices.len(), 1);
     world.cores = 2;
-    world.machine.cores_freed();
+    world.report(Event::CoresFreed);
     world.settle();
     world.exit(0, 0);
     world.cores = 0;
@@ -400,7 +421,7 @@ proptest! {
         while let Some(until) = world.settle() {
             step += 1;
             if stop_at == Some(step) {
-                world.machine.stop(world.now());
+                world.report(Event::Stop);
                 continue;
             }
             let (pick, code) = choices.next().unwrap_or((0, 0));

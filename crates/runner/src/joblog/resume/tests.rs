@@ -35,6 +35,18 @@ fn only_successes_count() {
 }
 
 #[test]
+fn a_log_tells_jobs_apart_that_differ_in_more_than_the_command() {
+    let job = |folder: &str| Job::shell("echo a").folder(folder);
+    let hash = job_hash(&job("/x"));
+    for key in ["job", "deed"] {
+        let line = "1\t:\t1.000\t     0.100\t0\t5\t0\t0\techo a\t# cores=- attempts=1";
+        let log = format!("{HEADER}{line} {key}={hash:016x}\n");
+        assert!(read(log.as_bytes()).expect("valid").has(1, &job("/x")), "{key}");
+        assert!(!read(log.as_bytes()).expect("valid").has(1, &job("/y")), "{key}");
+    }
+}
+
+#[test]
 fn jobs_are_found_wherever_they_are() {
     let line = |number, exit: i32, command| {
         format!("{number}\t:\t1.000\t     0.100\t0\t5\t{exit}\t0\techo {command}\n")

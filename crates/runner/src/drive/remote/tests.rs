@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::super::{News, Remote, RemoteAttempt, RemoteReport};
 use crate::event::Event;
 use crate::job::Job;
 use crate::outcome::Ending;
+use crate::remote::{News, Remote, RemoteAttempt, RemoteReport};
 use crate::runner::Runner;
 use crate::stopper::Stopper;
 use crate::{Builder, Client, Halt, Supply};

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use brigade_sys::orphans::{Child, has_members};
 
-use super::Drive;
+use super::Local;
 use super::attempt::Live;
 use super::streams::Token;
+use crate::drive::Drive;
 use crate::event::Event;
 
 /// The time that a killed stray may take to be gone, as long as for a job; a busy machine needs
@@ -18,7 +19,7 @@ const STRAY_LIMIT: Duration = Duration::from_secs(5);
 /// Children of a stray become ours when it ends. Deeper trees than this are not followed.
 const MAX_GENERATIONS: usize = 16;
 
-impl Drive<'_> {
+impl Drive<'_, Local> {
     /// Reports jobs that the system has stopped because they want to use the terminal.
     pub(super) fn note_stopped(&mut self) {
         while let Some(stopped) = Child::any_stopped() {
@@ -26,14 +27,16 @@ impl Drive<'_> {
                 continue;
             }
             let is_it = |live: &&mut Live| live.process.pid() == stopped.pid;
-            let Some(live) = self.live.iter_mut().flatten().find(is_it) else { continue };
+            let Some(live) = self.place.live.iter_mut().flatten().find(is_it) else { continue };
             if !std::mem::replace(&mut live.wants_terminal, true) {
                 let (number, pid) = (live.attempt.number, stopped.pid);
                 self.client.event(Event::WantsTerminal { number, pid });
             }
         }
     }
+}
 
+impl Local {
     /// Reaps adopted processes that have ended. The ends of group leaders arrive through their
     /// pidfds instead.
     pub(super) fn reap_adopted(&self) {
@@ -55,11 +58,7 @@ impl Drive<'_> {
     }
 
     /// Kills the processes that have outlived their jobs, at the end of the run.
-    pub(super) fn end_strays(&mut self) {
-        self.kill_strays(|drive, event| drive.client.event(event));
-    }
-
-    pub(super) fn kill_strays(&mut self, mut report: impl FnMut(&mut Self, Event)) {
+    pub(super) fn kill_strays(&mut self, mut report: impl FnMut(Event)) {
         // The guardian, and strays that could not be killed.
         let mut given_up = HashSet::from([self.launcher.guardian().pid()]);
         // The dead ones have not outlived the run.
@@ -85,7 +84,7 @@ impl Drive<'_> {
                     given_up.insert(pid);
                 }
                 if !name.is_empty() && !is_dying {
-                    report(self, Event::Stray { pid, name, number, is_gone });
+                    report(Event::Stray { pid, name, number, is_gone });
                 }
             }
         }

@@ -5,14 +5,15 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use brigade_cores::CoreLease;
-use brigade_supervisor::{Capture, Captured, OutputPipe, Start};
+use brigade_supervisor::{Capture, OutputPipe, Start};
 use brigade_sys::launch::LaunchStage;
 use brigade_sys::memory;
 use brigade_sys::process::{Process, Usage};
 
-use super::Drive;
+use super::Local;
 use super::prepare::own_output;
 use super::streams::{StreamState, Token};
+use crate::drive::conclude::Collected;
 use crate::machine::Attempt;
 use crate::outcome::StartFailure;
 use crate::output::Output;
@@ -35,21 +36,9 @@ pub(super) struct Live {
     lease: Option<CoreLease>,
 }
 
-/// The data collected from an attempt.
-#[derive(Debug, Default)]
-pub(super) struct Collected {
-    pub(super) cores: Vec<u32>,
-    pub(super) usage: Usage,
-    own_memory: u64,
-    pub(super) stdout: Captured,
-    pub(super) stderr: Captured,
-}
-
 /// Linux adds up what each processor has counted only every 32 pages or more, in three counters, so
 /// two readings of the same memory may differ by as much on a few processors.
 const IMPRECISION: u64 = 2 * 1024 * 1024;
-/// Number of bytes of each stream quoted in the error of a failed canary.
-const TAIL_BYTES: usize = 2000;
 
 impl Live {
     /// Leaves the process alone, and returns the cores.
@@ -61,27 +50,21 @@ impl Live {
     /// Returns the cores.
     pub(super) fn into_collected(self, usage: Usage) -> Collected {
         let [stdout, stderr] = self.streams.map(|stream| stream.capture.finish());
-        let own_memory = self.own_memory;
-        Collected { cores: self.cpus, usage, own_memory, stdout, stderr }
+        let peak = usage.peak_memory;
+        let is_known = peak > self.own_memory.saturating_add(IMPRECISION);
+        Collected {
+            cores: self.cpus,
+            user: usage.user,
+            system: usage.system,
+            peak_memory: is_known.then_some(peak),
+            stdout,
+            stderr,
+            ..Collected::default()
+        }
     }
 }
 
-impl Collected {
-    /// Returns the largest memory of the job, if it is known.
-    pub(super) fn peak_memory(&self) -> Option<u64> {
-        let peak = self.usage.peak_memory;
-        (peak > self.own_memory.saturating_add(IMPRECISION)).then_some(peak)
-    }
-
-    pub(super) fn output_tail(&self) -> String {
-        let words = [&self.stdout, &self.stderr].map(|stream| {
-            String::from_utf8_lossy(&stream.tail(TAIL_BYTES).unwrap_or_default()).into_owned()
-        });
-        words.concat().trim().to_owned()
-    }
-}
-
-impl Drive<'_> {
+impl Local {
     pub(super) fn launch(
         &mut self,
         slot: usize,
@@ -143,23 +126,6 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Gives up on an attempt that survives SIGKILL. Returns its cores, which would never become
-    /// free otherwise.
-    pub(super) fn abandon(&mut self, slot: usize) {
-        let time = self.clock.now();
-        self.drain(slot);
-        self.unwatch(slot);
-        let Some(live) = self.live[slot].take() else { return };
-        tracing::warn!(
-            number = live.attempt.number,
-            "a job could not be killed and is still running"
-        );
-        let collected = live.abandon();
-        if let Some(verdict) = self.machine.abandoned(slot, time) {
-            self.conclude(Some(slot), verdict, time, collected);
-        }
-    }
-
     fn watch(&mut self, slot: usize, live: &Live) -> io::Result<()> {
         let pidfd = Token::pidfd(slot, live.generation);
         self.poller.add(live.process.pidfd(), pidfd.into())?;
@@ -170,6 +136,13 @@ impl Drive<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Stops watching the process on a slot.
+    pub(super) fn unwatch(&mut self, slot: usize) {
+        if let Some(live) = &self.live[slot] {
+            self.poller.remove(live.process.pidfd());
+        }
     }
 
     /// Creates both output streams. Returns our ends and the job's ends.

@@ -4,8 +4,9 @@ use std::mem;
 
 use brigade_supervisor::{Capture, MAX_REST, OutputPipe};
 
-use super::Drive;
+use super::Local;
 use super::attempt::Live;
+use crate::drive::Drive;
 use crate::event::{Event, Stream};
 
 /// The state of one output stream of a running attempt.
@@ -84,11 +85,11 @@ impl From<u64> for Token {
     }
 }
 
-impl Drive<'_> {
+impl Drive<'_, Local> {
     /// Handles a pipe that has data, or whose last writer is gone.
     pub(super) fn readable(&mut self, token: Token) {
         let slot = token.slot();
-        let current = self.live.get(slot).and_then(Option::as_ref);
+        let current = self.place.live.get(slot).and_then(Option::as_ref);
         if current.is_some_and(|live| live.generation == token.generation()) {
             self.read(slot, token.index(), ONE_PIECE);
         }
@@ -104,7 +105,8 @@ impl Drive<'_> {
 
     /// Reads at least `limit` bytes, if as many have arrived.
     fn read(&mut self, slot: usize, index: usize, limit: usize) {
-        let Self { live, client, buffer, config, .. } = self;
+        let Self { place, client, .. } = self;
+        let Local { live, buffer, config, .. } = place;
         let Some(Live { attempt, streams, .. }) = &mut live[slot] else { return };
         let StreamState { pipe: Some(pipe), capture, line } = &mut streams[index] else { return };
         let reports_lines = config.live && !attempt.is_canary;
@@ -132,18 +134,11 @@ impl Drive<'_> {
         }
     }
 
-    /// Stops watching the process on a slot.
-    pub(super) fn unwatch(&mut self, slot: usize) {
-        if let Some(live) = &self.live[slot] {
-            self.poller.remove(live.process.pidfd());
-        }
-    }
-
     fn close(&mut self, slot: usize, index: usize) {
-        let Some(live) = &mut self.live[slot] else { return };
+        let Some(live) = &mut self.place.live[slot] else { return };
         let state = &mut live.streams[index];
         if let Some(pipe) = state.pipe.take() {
-            self.poller.remove(&pipe);
+            self.place.poller.remove(&pipe);
         }
         if !state.line.is_empty() {
             let (number, stream) = (live.attempt.number, STREAMS[index]);

@@ -1,0 +1,218 @@
+//! Runs attempts on other machines.
+//!
+//! A slot is a place among the attempts that are handed over at once. An attempt may wait elsewhere
+//! before it begins, so the end of a run withdraws what has not begun.
+
+use std::collections::HashMap;
+use std::mem;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use brigade_supervisor::{Capture, Captured};
+use brigade_sys::clock::Monotonic;
+use brigade_sys::process::Signal;
+use brigade_sys::wait::wait_readable;
+
+use super::conclude::Collected;
+use super::{Drive, Place};
+use crate::error::RunnerError;
+use crate::event::Event;
+use crate::limit::Limit;
+use crate::machine::{self, Attempt, Settings};
+use crate::outcome::{Ending, StartFailure};
+use crate::remote::{News, Remote, RemoteAttempt, RemoteReport};
+
+/// Other machines.
+pub(crate) struct Hosts<'a> {
+    remote: &'a mut dyn Remote,
+    /// The limit of jobs that have none of their own.
+    limit: Option<Duration>,
+    slots: Vec<Option<Sent>>,
+    by_ticket: HashMap<u64, usize>,
+    last_ticket: u64,
+}
+
+/// An attempt that was handed over.
+struct Sent {
+    ticket: u64,
+    attempt: Attempt,
+    began: Option<Monotonic>,
+    host: Option<Arc<str>>,
+}
+
+impl<'a> Hosts<'a> {
+    /// Adapts the settings of a run to other machines.
+    pub(crate) fn new(remote: &'a mut dyn Remote, settings: &mut Settings) -> Self {
+        settings.is_remote = true;
+        let limit = match settings.limit.take() {
+            Some(Limit::Fixed(limit)) => Some(limit),
+            // The median of this run says nothing about a job that waits elsewhere.
+            Some(Limit::OfMedian(_)) | None => None,
+        };
+        let slots = (0..settings.slots.get()).map(|_| None).collect();
+        Self { remote, limit, slots, by_ticket: HashMap::new(), last_ticket: 0 }
+    }
+
+    /// Returns the attempt on a slot, which is over.
+    fn take(&mut self, slot: usize) -> Option<Sent> {
+        let sent = self.slots[slot].take()?;
+        self.by_ticket.remove(&sent.ticket);
+        Some(sent)
+    }
+}
+
+impl Place for Hosts<'_> {
+    fn start(drive: &mut Drive<'_, Self>, slot: usize, attempt: Attempt) {
+        let place = &mut drive.place;
+        place.last_ticket += 1;
+        let ticket = place.last_ticket;
+        let submitted = place.remote.submit(RemoteAttempt {
+            ticket,
+            number: attempt.number,
+            attempt: attempt.nth,
+            job: &attempt.job,
+            limit: attempt.job.deadline.or(place.limit),
+        });
+        match submitted {
+            Ok(()) => {
+                place.by_ticket.insert(ticket, slot);
+                let sent = Sent { ticket, attempt: attempt.clone(), began: None, host: None };
+                place.slots[slot] = Some(sent);
+                drive.report(machine::Event::Started(slot, attempt));
+            }
+            Err(message) => {
+                let failure = StartFailure::other(message);
+                drive.report(machine::Event::StartFailed(slot, attempt, failure));
+            }
+        }
+    }
+
+    /// The hosts hear of the last signals only: what has begun may finish in the grace period.
+    fn signal(&mut self, slot: usize, signal: Signal) {
+        if let (Some(sent), Signal::Terminate | Signal::Kill) = (&self.slots[slot], signal) {
+            self.remote.end(sent.ticket);
+        }
+    }
+
+    /// Gives up on an attempt whose kill has no answer.
+    fn abandon(drive: &mut Drive<'_, Self>, slot: usize) {
+        let Some(sent) = drive.place.take(slot) else { return };
+        if sent.began.is_some() {
+            drive.collected.insert(slot, Collected { host: sent.host, ..Collected::default() });
+            drive.report(machine::Event::Abandoned(slot));
+        } else {
+            drive.report(machine::Event::Withdrawn(slot));
+        }
+    }
+
+    fn wait(drive: &mut Drive<'_, Self>, until: Option<Monotonic>) -> Result<(), RunnerError> {
+        wait_readable(&[drive.stopper.waker().as_fd()], until)
+            .map_err(RunnerError::system("wait for jobs"))?;
+        drive.stopper.waker().drain();
+        drive.woken();
+        while let Some(news) = drive.place.remote.news() {
+            drive.note(news);
+        }
+        Ok(())
+    }
+
+    /// Withdraws all attempts that have not begun.
+    fn halting(&mut self) {
+        for sent in self.slots.iter().flatten().filter(|sent| sent.began.is_none()) {
+            self.remote.end(sent.ticket);
+        }
+    }
+
+    fn finish(_: &mut Drive<'_, Self>) -> Result<(), RunnerError> {
+        Ok(())
+    }
+}
+
+impl Drive<'_, Hosts<'_>> {
+    fn note(&mut self, news: News) {
+        let (News::Began { ticket, .. } | News::Ended { ticket, .. } | News::Withdrawn { ticket }) =
+            &news;
+        // The news of an attempt that is over concern nobody.
+        let Some(&slot) = self.place.by_ticket.get(ticket) else { return };
+        match news {
+            News::Began { host, .. } => self.began(slot, Some(host)),
+            News::Ended { report, .. } => {
+                self.began(slot, report.host.clone());
+                let (ending, wall) = (report.ending.clone(), report.wall);
+                self.over(slot, ending, wall, report.into());
+            }
+            News::Withdrawn { .. } => {
+                let began = self.place.slots[slot].as_ref().and_then(|sent| sent.began);
+                let Some(began) = began else {
+                    self.place.take(slot);
+                    return self.report(machine::Event::Withdrawn(slot));
+                };
+                let wall = self.clock.now().saturating_since(began);
+                self.over(slot, Ending::Stopped, wall, Collected::default());
+            }
+        }
+    }
+
+    /// Reports that an attempt has begun, unless that is known.
+    fn began(&mut self, slot: usize, host: Option<Arc<str>>) {
+        let now = self.clock.now();
+        let sent = self.place.slots[slot].as_mut();
+        let Some(sent) = sent.filter(|sent| sent.began.is_none()) else { return };
+        sent.began = Some(now);
+        sent.host = host;
+        tracing::debug!(number = sent.attempt.number, host = sent.host.as_deref(), "job started");
+        self.client.event(Event::Started {
+            number: sent.attempt.number,
+            job: Arc::clone(&sent.attempt.job),
+            attempt: sent.attempt.nth,
+            slot: slot + 1,
+            host: sent.host.clone(),
+            pid: 0,
+            cores: Vec::new(),
+            at: now.saturating_since(self.start),
+        });
+    }
+
+    fn over(&mut self, slot: usize, ending: Ending, wall: Duration, collected: Collected) {
+        let Some(sent) = self.place.take(slot) else { return };
+        let host = collected.host.or(sent.host);
+        self.collected.insert(slot, Collected { host, ..collected });
+        self.report(machine::Event::Reported { slot, ending, wall });
+    }
+}
+
+impl From<Box<RemoteReport>> for Collected {
+    fn from(report: Box<RemoteReport>) -> Self {
+        Self {
+            cores: report.cores,
+            user: report.user,
+            system: report.system,
+            peak_memory: report.peak_memory,
+            stdout: captured(&report.stdout),
+            stderr: captured(&report.stderr),
+            host: report.host,
+            marked_slot: report.slot,
+            started_at: (report.started_at > SystemTime::UNIX_EPOCH).then_some(report.started_at),
+        }
+    }
+}
+
+/// Returns an output as a job of this machine would have left it.
+fn captured(bytes: &[u8]) -> Captured {
+    let mut capture = Capture::whole(tempfile::tempfile);
+    capture.push(bytes);
+    capture.finish()
+}
+
+/// Withdraws everything from a run that ends by an error or a panic of the client.
+impl Drop for Hosts<'_> {
+    fn drop(&mut self) {
+        for sent in mem::take(&mut self.slots).into_iter().flatten() {
+            self.remote.end(sent.ticket);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
