@@ -10,8 +10,8 @@ use std::sync::Arc;
 use brigade::metrics::PoolSnapshot;
 use brigade::runner::{Event, Runner};
 use brigade::status::{ServeError, Source, StatusServer, Terms};
-use brigade_sys::sync::Mutex;
 use miette::{Report, miette};
+use parking_lot::Mutex;
 
 use crate::top::address;
 use record::RunRecord;

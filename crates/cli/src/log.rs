@@ -6,8 +6,8 @@
 
 use std::io::{self, Write};
 
-use brigade_sys::sync::Mutex;
 use miette::{Report, miette};
+use parking_lot::Mutex;
 use tracing_subscriber::filter::EnvFilter;
 
 use crate::arguments::Command;

@@ -21,7 +21,7 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
     }
     let (command, tasks) = match options.command.as_slice() {
         [program, arguments @ ..] => {
-            let mut command = brigade_sys::process::command(program);
+            let mut command = Command::new(program);
             command.args(arguments);
             let tasks = tasks(&command)?;
             (command, tasks)
@@ -79,7 +79,7 @@ fn command_worker(options: &arguments::Node) -> Result<Command, Report> {
     let program = std::env::current_exe().into_diagnostic();
     let program = program.wrap_err("cannot find the program of this process")?;
     let host = options.name.clone().unwrap_or_else(Node::host_name);
-    let mut command = brigade_sys::process::command(program);
+    let mut command = Command::new(program);
     command.arg("serve-commands").arg(host);
     Ok(command)
 }

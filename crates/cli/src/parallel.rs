@@ -138,7 +138,7 @@ mod tests {
         command.build();
         let parallel = command.find_subcommand("parallel").expect("defined");
         let spelling = Spelling::new(parallel);
-        let text = include_str!("../../../docs/runner.md");
+        let text = include_str!("../docs/manual.md");
         let (_, section) = text.split_once(SECTION).expect("a section");
         let (section, _) = section.split_once("\n## ").expect("another section");
         let rows: Vec<Vec<&str>> =

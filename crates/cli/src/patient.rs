@@ -7,7 +7,8 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 
-use brigade_sys::poller::{Interest, Poller};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 /// A stream that waits when a read or write would block.
 #[derive(Debug)]
@@ -18,35 +19,34 @@ impl<S: AsFd> Patient<S> {
     /// long as a stream that blocks does.
     fn retry<T>(
         &mut self,
-        interest: Interest,
+        events: PollFlags,
         mut operation: impl FnMut(&mut S) -> io::Result<T>,
     ) -> io::Result<T> {
-        const ONLY: u64 = 0;
         loop {
             match operation(&mut self.0) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 result => return result,
             }
-            let mut poller = Poller::new()?;
-            poller.add(&self.0, ONLY)?;
-            poller.set_interest(&self.0, ONLY, interest)?;
-            poller.wait(None)?;
+            match poll(&mut [PollFd::new(&self.0, events)], None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }
 
 impl<S: Read + AsFd> Read for Patient<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.retry(Interest::Readable, |stream| stream.read(buffer))
+        self.retry(PollFlags::IN, |stream| stream.read(buffer))
     }
 }
 
 impl<S: Write + AsFd> Write for Patient<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.retry(Interest::Writable, |stream| stream.write(bytes))
+        self.retry(PollFlags::OUT, |stream| stream.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.retry(Interest::Writable, Write::flush)
+        self.retry(PollFlags::OUT, Write::flush)
     }
 }

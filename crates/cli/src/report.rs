@@ -43,13 +43,13 @@ impl Files {
     }
 
     /// Writes the files.
-    pub(crate) fn write(self, report: &mut runner::Report, about: &About) -> Result<(), Report> {
-        if let Some((path, file)) = self.report {
+    pub(crate) fn write(&self, report: &mut runner::Report, about: &About) -> Result<(), Report> {
+        if let Some((path, file)) = &self.report {
             write(file, |writer| report.page(writer, about))
                 .into_diagnostic()
                 .wrap_err_with(|| format!("cannot write the report {}", path.display()))?;
         }
-        if let Some((path, file)) = self.trace {
+        if let Some((path, file)) = &self.trace {
             write(file, |writer| report.trace(writer))
                 .into_diagnostic()
                 .wrap_err_with(|| format!("cannot write the trace {}", path.display()))?;
@@ -58,7 +58,10 @@ impl Files {
     }
 }
 
-fn write(file: File, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+fn write(
+    file: &File,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }

@@ -4,12 +4,15 @@ mod busy;
 mod client;
 mod event_queue;
 mod explain;
-mod kept;
+mod job_data;
 mod lists;
+mod outputs;
 mod pipe;
 mod placement;
 mod prepare;
+mod results;
 mod session;
+mod sink;
 mod status;
 mod stop;
 mod storage;
@@ -18,19 +21,23 @@ mod target;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use brigade::runner::Summary;
+use brigade::runner::{ResultTable, Runner, Summary};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::RUN_FAILED;
 use crate::arguments::Run;
+use crate::descriptors::most_held;
 use crate::input::{Fetch, Input};
 use crate::live::LiveView;
 use crate::patient::Patient;
+use crate::printer::ReorderBuffer;
 use crate::screen::{Screen, Statistics, announce};
 use client::RunClient;
 use event_queue::EventQueue;
-use kept::Shared;
+use outputs::Outputs;
+use results::ResultSink;
 use session::{Session, SessionEnd};
+use sink::{JsonLines, ReportSink, Sink, View};
 pub(crate) use status::code as job_status;
 use storage::Storage;
 use target::Target;
@@ -55,45 +62,25 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         prepare::check(input.as_ref(), options, &runner, resume)
     })?;
     target.resume(&resume, options);
-    let files = crate::report::Files::open(options)?;
+    let report = prepare::report(options, &runner)?;
     let (file_names, table) = storage.open(options)?;
-    let queue = EventQueue::new(runner.stopper());
-    let live = options.status.as_ref().map(|address| LiveView::serve(address, &runner));
-    let live = live.transpose()?;
-    if let Some(live) = &live {
-        announce(&format!("live view at {}", live.url()));
-    }
+    let queue = EventQueue::new(runner.stopper(), reorder(options));
     let first_signal = stop::on_signals(runner.stopper(), queue.clone())
         .into_diagnostic()
         .wrap_err("cannot install signal handlers")?;
-    let shared = Shared::new(options, table.is_some());
-    let mut client = RunClient::new(input, resume, file_names, &shared, queue.clone(), options);
-    let ends_lines = screen.has_area();
-    let session = Session {
-        screen,
-        statistics: Statistics::new(&runner).on_cluster(options.is_remote()),
-        report: prepare::report(options, &runner)?,
-        live,
-        joblog,
-        table,
-        printer: crate::printer::Printer::new(ends_lines),
-        is_json: options.json,
-        is_live: options.line_buffer,
-        stores_at_end: options.line_buffer || options.is_remote(),
-        is_quiet: options.dialect.is_quiet,
-        printed: options.printed.clone(),
-        hides_outputs: storage::hides_outputs(options),
-        shared,
-        stopper: runner.stopper(),
-        decision: None,
-        failure: None,
-    };
+    let has_table = table.is_some();
+    let mut client = RunClient::new(input, resume, file_names, has_table, queue.clone(), options);
+    let sinks = sinks(options, &runner, report, table, screen.has_area())?;
+    let view =
+        View { screen, statistics: Statistics::new(&runner).on_cluster(options.is_remote()) };
+    let (is_quiet, stopper) = (options.dialect.is_quiet, runner.stopper());
+    let session = Session::new(view, sinks, joblog, is_quiet, queue.clone(), stopper);
     let thread = queue.start(session).into_diagnostic().wrap_err("cannot start a thread")?;
     let result = target.run(runner, &mut client);
     let Some(end) = queue.finish(thread) else {
         return Ok(status::stopped(first_signal.get()));
     };
-    let SessionEnd { mut report, statistics, decision, failure } = end;
+    let SessionEnd { mut sinks, statistics, decision, failure } = end;
     let of_run = |summary: &Summary| {
         let (total, halt) = (statistics.total(), options.halt.and_then(|policy| policy.0));
         match (halt, &decision) {
@@ -108,14 +95,44 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         None => result.map(|summary| of_run(&summary)),
     };
     let code = status.as_ref().copied().unwrap_or(RUN_FAILED);
-    if options.json {
-        // The reader may be gone.
-        let _ = crate::printer::json::print_end(&statistics, code);
-    }
-    if let Some(report) = &mut report {
-        files.write(report, &crate::report::this_run(&statistics, code))?;
+    for sink in &mut sinks {
+        sink.end(&statistics, code)?;
     }
     status
+}
+
+/// Returns the order of outcomes, if it is that of the jobs.
+fn reorder(options: &Run) -> Option<ReorderBuffer> {
+    let buffer = ReorderBuffer::new(most_held());
+    // The jobs of `--tee` wait for each other.
+    let buffer = if options.pipe.tee { buffer.unbounded() } else { buffer };
+    options.keep_order.then_some(buffer)
+}
+
+/// Returns the sinks that the options ask for. Results are stored before outputs are printed: the
+/// name of a file may be printed.
+fn sinks(
+    options: &Run,
+    runner: &Runner,
+    report: Option<ReportSink>,
+    table: Option<ResultTable>,
+    ends_lines: bool,
+) -> Result<Vec<Box<dyn Sink>>, Report> {
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    if let Some(address) = &options.status {
+        let live = LiveView::serve(address, runner)?;
+        announce(&format!("live view at {}", live.url()));
+        sinks.push(Box::new(live));
+    }
+    if options.json {
+        sinks.push(Box::new(JsonLines));
+    }
+    if let Some(report) = report {
+        sinks.push(Box::new(report));
+    }
+    sinks.push(Box::new(ResultSink::new(options, table)));
+    sinks.push(Box::new(Outputs::new(options, ends_lines)));
+    Ok(sinks)
 }
 
 /// Prints the commands as lines that a shell understands.

@@ -34,6 +34,10 @@ pub enum Event {
     Output {
         /// The job's number.
         number: u64,
+        /// The job.
+        job: Arc<Job>,
+        /// The slot it runs on, from 1.
+        slot: usize,
         /// The stream that it printed to.
         stream: Stream,
         /// The printed text: whole lines, except for the end of a job's output and for very long

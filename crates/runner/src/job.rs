@@ -1,8 +1,10 @@
 //! A command to run and its settings.
 
+mod command;
+mod data;
 mod parts;
 
-use std::borrow::Cow;
+use std::any::Any;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,6 +15,8 @@ use crate::block_streams::BlockStream;
 use crate::file_part::FilePart;
 use crate::input_block::InputBlock;
 use crate::output::Output;
+pub use command::{Command, quote};
+use data::Data;
 
 /// A command to run and its settings. Created by [`Job::new`] or [`Job::shell`]; all other settings
 /// have defaults, most of them the runner's.
@@ -32,16 +36,7 @@ pub struct Job {
     pub(crate) retries: Option<u32>,
     pub(crate) prelude: Option<String>,
     pub(crate) slot_marker: Option<OsString>,
-}
-
-/// The command of a job.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Command {
-    /// A program and its arguments, passed on unchanged: no shell, no quoting.
-    Argv(Vec<OsString>),
-    /// A command line for a shell: `/bin/sh`, unless [`Job::in_shell`] sets another one.
-    Shell(OsString),
+    data: Data,
 }
 
 /// The shell for lines that do not set their own.
@@ -100,6 +95,7 @@ impl Job {
             retries: None,
             prelude: None,
             slot_marker: None,
+            data: Data::default(),
         }
     }
 
@@ -221,6 +217,30 @@ impl Job {
         self
     }
 
+    /// Attaches data of the caller, which comes back with the job's events and its outcome. It is
+    /// no part of what the job does: two jobs that differ only in their data are equal.
+    ///
+    /// ```
+    /// use brigade_runner::{Job, Runner};
+    ///
+    /// let jobs = [4, 9].map(|row| Job::new("seq").arg(row.to_string()).data(row));
+    /// for outcome in Runner::builder().build()?.run_all(jobs)? {
+    ///     let row: Option<&i32> = outcome.job.data_as();
+    ///     assert!(row.is_some_and(|row| *row == 4 || *row == 9));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn data<T: Any + Send + Sync>(mut self, data: T) -> Self {
+        self.data = Data::new(data);
+        self
+    }
+
+    /// Returns the attached data, if there is any and it has this type.
+    pub fn data_as<T: Any>(&self) -> Option<&T> {
+        self.data.get()
+    }
+
     /// Returns the command for this slot, with the slot's number in place of the marker.
     pub fn command_on(&self, slot: usize) -> Command {
         self.with_slot(&slot.to_string())
@@ -339,27 +359,6 @@ impl fmt::Display for Job {
     }
 }
 
-impl Command {
-    /// Returns a line that a shell reads as the same command, with bytes that are not UTF-8
-    /// unchanged.
-    pub fn to_line(&self) -> OsString {
-        match self {
-            Self::Shell(line) => line.clone(),
-            Self::Argv(words) => {
-                let words: Vec<_> = words.iter().map(|word| quote(word)).collect();
-                words.join(OsStr::new(" "))
-            }
-        }
-    }
-}
-
-/// Writes a line that a shell reads as the same command, if it is UTF-8.
-impl fmt::Display for Command {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(&self.to_line().to_string_lossy())
-    }
-}
-
 fn replace(word: &OsStr, marker: &OsStr, with: &str) -> OsString {
     let (mut rest, marker) = (word.as_bytes(), marker.as_bytes());
     let mut replaced = Vec::with_capacity(rest.len());
@@ -372,19 +371,6 @@ fn replace(word: &OsStr, marker: &OsStr, with: &str) -> OsString {
     }
     replaced.extend_from_slice(rest);
     OsString::from_vec(replaced)
-}
-
-/// Quotes a word for a shell, if necessary.
-pub fn quote(word: &OsStr) -> Cow<'_, OsStr> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:,@%+=^".contains(byte);
-    let bytes = word.as_bytes();
-    if !bytes.is_empty() && bytes.iter().all(plain) {
-        return word.into();
-    }
-    // Within single quotes a shell takes every byte literally except the quote.
-    let parts: Vec<&[u8]> = bytes.split(|byte| *byte == b'\'').collect();
-    let quoted = [b"'", parts.join(&br"'\''"[..]).as_slice(), b"'"].concat();
-    OsString::from_vec(quoted).into()
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ mod remote;
 mod report;
 mod results;
 mod runner;
+mod semaphore;
 mod stopper;
 mod summary;
 
@@ -87,5 +88,6 @@ pub use remote::{News, Remote, RemoteAttempt, RemoteReport};
 pub use report::{About, Report};
 pub use results::{ResultFiles, ResultTable, Results, TableFormat};
 pub use runner::Runner;
+pub use semaphore::Semaphore;
 pub use stopper::Stopper;
 pub use summary::Summary;

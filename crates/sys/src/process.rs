@@ -105,12 +105,6 @@ impl Process {
         }
     }
 
-    /// Starts a process as the leader of a new group, to go on after the end of this one, and
-    /// returns its id. Nobody signals or reaps it.
-    pub fn detach(command: &mut Command) -> io::Result<u32> {
-        command.process_group(0).spawn().map(|child| child.id())
-    }
-
     /// Takes over a child that leads its own group.
     pub(crate) fn new(pid: Pid, pidfd: OwnedFd) -> Self {
         Self { pid, pidfd, state: Mutex::new(State::Unreaped), origin: Origin::here() }

@@ -20,7 +20,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("link-ipc", 700),
     ("metrics", 1900),
     ("pool", 9200),
-    ("runner", 5100),
+    ("runner", 5200),
     ("scheduler", 3900),
     ("status", 800),
     ("supervisor", 2900),

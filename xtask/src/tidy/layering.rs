@@ -78,7 +78,7 @@ const LAYERS: &[(&str, Uses)] = &[
     ("brigade-example-cluster", Only(&["brigade"])),
     ("brigade-example-image-loader", Only(&["brigade"])),
     ("brigade-example-service", Only(&["brigade"])),
-    ("brigade-cli", Only(&["brigade", "brigade-ids", "brigade-sys"])),
+    ("brigade-cli", Only(&["brigade", "brigade-ids"])),
     ("brigade-testkit", AllBefore),
     ("brigade-integration", AllBefore),
     ("brigade-benches", AllBefore),

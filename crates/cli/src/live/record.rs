@@ -1,17 +1,19 @@
 //! The record of a run in the form of a pool's metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use brigade::metrics::{
     FailureKind, LabelSnapshot, Measurement, PoolState, Recorder, Run, RunningTask, Timing,
     WorkerSnapshot, WorkerState,
 };
 use brigade::runner::{Ending, Event, Outcome};
-use brigade_sys::clock::{Monotonic, now};
 
 /// The record of a run.
 #[derive(Debug)]
 pub(super) struct RunRecord {
+    /// The beginning of the recorder's time.
+    start: Instant,
     recorder: Recorder,
     slots: usize,
     /// By slot, from 1.
@@ -33,7 +35,7 @@ struct Running {
     attempt: u32,
     name: String,
     pid: u32,
-    since: Monotonic,
+    since: Instant,
 }
 
 /// The largest number of labels of jobs that are kept.
@@ -45,7 +47,8 @@ const GENERATION: u32 = 0;
 impl RunRecord {
     pub(super) fn new(slots: usize) -> Self {
         Self {
-            recorder: Recorder::new(now().as_nanos()),
+            start: Instant::now(),
+            recorder: Recorder::new(0),
             slots,
             running: BTreeMap::new(),
             remaining: 0,
@@ -60,7 +63,7 @@ impl RunRecord {
         self.remaining = remaining.unwrap_or(0);
         match event {
             Event::Started { number, job, attempt, slot, pid, .. } => {
-                let (slot, since) = (*slot, now());
+                let slot = *slot;
                 if let Some(label) = job.label_text().filter(|_| self.labels.len() < LABELS) {
                     self.labels.insert(label.to_owned());
                 }
@@ -68,12 +71,14 @@ impl RunRecord {
                     .label_text()
                     .map_or_else(|| job.command_on(slot).to_string(), str::to_owned);
                 let (number, attempt, pid) = (*number, *attempt, *pid);
-                self.running.insert(slot, Running { number, attempt, name, pid, since });
-                self.use_slot(slot, since);
+                self.running
+                    .insert(slot, Running { number, attempt, name, pid, since: Instant::now() });
+                let now = self.now();
+                self.use_slot(slot, now);
                 let busy = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
                 // A retry is the same job.
                 let jobs = u32::from(attempt == 1);
-                self.recorder.accepted(since.as_nanos(), jobs, self.remaining, busy);
+                self.recorder.accepted(now, jobs, self.remaining, busy);
             }
             Event::Retrying(outcome) => {
                 self.attempts += 1;
@@ -85,11 +90,16 @@ impl RunRecord {
         }
     }
 
-    fn use_slot(&mut self, slot: usize, since: Monotonic) {
+    /// Returns the recorder's time, in nanoseconds.
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn use_slot(&mut self, slot: usize, since: u64) {
         if self.used.insert(slot) {
             let slot = number(slot);
-            self.recorder.worker_started((slot, GENERATION), since.as_nanos());
-            self.recorder.worker_ready(slot, None, since.as_nanos());
+            self.recorder.worker_started((slot, GENERATION), since);
+            self.recorder.worker_ready(slot, None, since);
         }
     }
 
@@ -113,7 +123,7 @@ impl RunRecord {
             bytes: outcome.stdout.len().unwrap_or(0),
             timing: Some(Timing { weight: 1, queue_time: None, delivery_time: None }),
         };
-        let now = now().as_nanos();
+        let now = self.now();
         self.recorder.finished(now, &run);
         if let Some(kind) = failure_kind(&outcome.ending) {
             self.recorder.failed(now, kind, 1, &run, &outcome.ending);
@@ -121,8 +131,7 @@ impl RunRecord {
     }
 
     pub(super) fn measure(&mut self) -> Measurement {
-        let now = now();
-        let mut measurement = self.recorder.measure(now.as_nanos());
+        let mut measurement = self.recorder.measure(self.now());
         // Slots do not start: their processes belong to jobs.
         measurement.times.start = brigade::metrics::Times::default();
         let snapshot = &mut measurement.snapshot;
@@ -161,7 +170,7 @@ impl RunRecord {
                 let mut task = RunningTask::default();
                 (task.task, task.attempt, task.items) = (running.number, running.attempt, 1);
                 task.label.clone_from(&running.name);
-                task.elapsed = now.saturating_since(running.since);
+                task.elapsed = running.since.elapsed();
                 worker.running = Some(task);
             }
         }

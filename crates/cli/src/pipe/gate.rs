@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use brigade::runner::InputBlock;
-use brigade_sys::sync::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex};
 
 /// Hands out a bounded number of permits.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ impl Gate {
     fn enter(&self) -> Option<Permit> {
         let mut state = self.0.state.lock();
         while !state.is_closed && state.out >= state.most {
-            state = self.0.changed.wait(state);
+            self.0.changed.wait(&mut state);
         }
         if state.is_closed {
             return None;
@@ -82,7 +82,7 @@ impl Permit {
             return false;
         }
         while state.out >= before && !state.is_closed {
-            state = changed.wait(state);
+            changed.wait(&mut state);
         }
         !state.is_closed
     }

@@ -13,6 +13,7 @@ pub(crate) struct ReorderBuffer {
     bytes: usize,
     files: usize,
     most_files: usize,
+    is_bounded: bool,
 }
 
 /// Maximum number of finished jobs held back. At this number no more jobs start until an earlier
@@ -24,7 +25,13 @@ const MAX_BYTES: usize = 64 << 20;
 impl ReorderBuffer {
     pub(crate) fn new(most_files: usize) -> Self {
         let (unfinished, held) = (BTreeSet::new(), BTreeMap::new());
-        Self { unfinished, held, bytes: 0, files: 0, most_files }
+        Self { unfinished, held, bytes: 0, files: 0, most_files, is_bounded: true }
+    }
+
+    /// Lets any number of jobs be held, because they wait for each other to start.
+    #[must_use]
+    pub(crate) fn unbounded(self) -> Self {
+        Self { is_bounded: false, ..self }
     }
 
     /// Records that a job was taken.
@@ -60,7 +67,9 @@ impl ReorderBuffer {
 
     /// Returns `true` if no more jobs should be taken for now.
     pub(crate) fn is_full(&self) -> bool {
-        self.held.len() >= MAX_HELD || self.bytes >= MAX_BYTES || self.files >= self.most_files
+        let is_full =
+            self.held.len() >= MAX_HELD || self.bytes >= MAX_BYTES || self.files >= self.most_files;
+        self.is_bounded && is_full
     }
 }
 

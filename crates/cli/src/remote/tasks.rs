@@ -11,7 +11,7 @@ use std::sync::Arc;
 use brigade::cluster::{Batch, ClusterError, ClusterHandle, Needs};
 use brigade::pool::{TaskError, TaskErrorKind};
 use brigade::runner::{Ending, News, Remote, RemoteAttempt, RemoteReport, Stopper};
-use brigade_sys::sync::Mutex;
+use parking_lot::Mutex;
 
 use super::command::{COMMAND, CommandReport, LABEL, RemoteCommand};
 

@@ -4,11 +4,11 @@
 use brigade::runner::{Client, Event, Resume, Supply};
 
 use super::event_queue::EventQueue;
-use super::kept::{Kept, Shared};
+use super::job_data::JobData;
 use super::storage::FileNames;
 use crate::arguments::Run;
 use crate::input::{Entry, Fetch, Input};
-use crate::printer::ReorderBuffer;
+use crate::screen::SupplyCounts;
 
 /// Supplies the jobs of a run, and queues its events for the output thread.
 pub(super) struct RunClient {
@@ -18,11 +18,11 @@ pub(super) struct RunClient {
     file_names: Option<FileNames>,
     /// `true` if jobs write to these files themselves.
     stores_directly: bool,
-    /// `true` if no job starts while too many outputs wait for their turn.
-    holds_back: bool,
     /// `true` if the directories of jobs are created.
     creates_folders: bool,
-    shared: Shared,
+    /// `true` if a table of results needs the arguments.
+    keeps_arguments: bool,
+    supply: SupplyCounts,
     queue: EventQueue,
 }
 
@@ -31,35 +31,31 @@ impl RunClient {
         input: Box<dyn Input>,
         resume: Resume,
         file_names: Option<FileNames>,
-        shared: &Shared,
+        keeps_arguments: bool,
         queue: EventQueue,
         options: &Run,
     ) -> Self {
         // With `--line-buffer` and on a cluster the output passes through here, and is written to
         // the files at the end.
         let is_remote = options.is_remote();
-        let stores_directly = !options.line_buffer && !is_remote;
-        let (creates_folders, shared) = (options.job.wd.is_some() && !is_remote, shared.clone());
-        let client = Self {
+        let mut client = Self {
             input,
             resume,
             file_names,
-            stores_directly,
-            // The jobs of `--tee` wait for each other.
-            holds_back: !options.pipe.tee,
-            creates_folders,
-            shared,
+            stores_directly: !options.line_buffer && !is_remote,
+            creates_folders: options.job.wd.is_some() && !is_remote,
+            keeps_arguments,
+            supply: SupplyCounts::default(),
             queue,
         };
-        client.note_remaining();
+        client.note_supply();
         client
     }
 
-    fn note_remaining(&self) {
+    fn note_supply(&mut self) {
         let (remaining, read_ahead) = (self.remaining(), self.input.read_ahead());
-        let mut shared = self.shared.lock();
-        shared.supply.remaining = remaining;
-        shared.supply.read_ahead = read_ahead;
+        self.supply = SupplyCounts { remaining, read_ahead, ..self.supply };
+        self.queue.note_supply(self.supply);
     }
 }
 
@@ -68,19 +64,14 @@ impl Client for RunClient {
         if self.queue.is_behind() {
             return Supply::Later;
         }
-        let mut shared = self.shared.lock();
-        if self.holds_back && shared.reorder.as_ref().is_some_and(ReorderBuffer::is_full) {
-            shared.is_held = true;
-            return Supply::Later;
-        }
-        drop(shared);
         loop {
             let entry = match self.input.fetch() {
                 Fetch::Entry(entry) => entry,
                 Fetch::Later => return Supply::Later,
                 Fetch::End => {
-                    self.note_remaining();
-                    self.shared.lock().supply.remaining = Some(0);
+                    self.note_supply();
+                    self.supply.remaining = Some(0);
+                    self.queue.note_supply(self.supply);
                     // Streams could not be compared before.
                     return match self.resume.check() {
                         Ok(()) => Supply::End,
@@ -97,7 +88,7 @@ impl Client for RunClient {
                 Err(failure) => return Supply::Failed(failure.into()),
             };
             if self.resume.has(number, &job) {
-                self.shared.lock().supply.skipped += 1;
+                self.supply.skipped += 1;
                 continue;
             }
             if let Some(files) = files.as_ref().filter(|_| self.stores_directly) {
@@ -118,25 +109,18 @@ impl Client for RunClient {
                 let failure = format!("cannot create the directory {folder}: {error}");
                 return Supply::Failed(failure.into());
             }
-            let mut shared = self.shared.lock();
-            let arguments = if shared.keeps_arguments { arguments } else { Vec::new() };
-            let kept = Kept { arguments, tag, files, slot: 0 };
-            if shared.keeps_arguments || !kept.tag.is_empty() || kept.files.is_some() {
-                shared.kept.insert(number, kept);
-            }
-            if let Some(reorder) = &mut shared.reorder {
-                reorder.taken(number);
-            }
-            shared.supply.supplied += 1;
-            drop(shared);
-            self.note_remaining();
+            let arguments = if self.keeps_arguments { arguments } else { Vec::new() };
+            self.supply.supplied += 1;
+            self.note_supply();
+            self.queue.supplied(number);
+            let job = JobData { arguments, tag, files }.attach(job);
             return Supply::Job(Box::new(job));
         }
     }
 
     fn remaining(&self) -> Option<u64> {
         let remaining = self.input.remaining()?;
-        let skipped = self.shared.lock().supply.skipped;
+        let skipped = self.supply.skipped;
         // Finished jobs lie before or between the rest; the number already skipped is known.
         Some(remaining.saturating_sub(self.resume.count().saturating_sub(skipped)))
     }
@@ -144,7 +128,7 @@ impl Client for RunClient {
     fn event(&mut self, event: Event) {
         if matches!(event, Event::Tick) {
             // The reader may have seen the end of the list.
-            self.note_remaining();
+            self.note_supply();
         }
         if matches!(event, Event::Halting(_)) {
             self.input.close();

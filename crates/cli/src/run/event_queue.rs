@@ -5,8 +5,8 @@
 //! limits and handles Ctrl-C.
 //!
 //! - The runner's thread appends events to a queue; the output thread takes them in the same order.
-//! - While the queue is long, the client supplies no jobs. So at most the events of a bounded queue
-//!   and of the running jobs wait.
+//! - While the queue is long, or many outcomes wait for their turn, the client supplies no jobs. So
+//!   at most a bounded number of events and those of the running jobs wait.
 //! - A running job may print without end, and with `--line-buffer` its lines are in the queue. When
 //!   it is full, the runner's thread does block, until there is room or the run is asked to stop.
 //!   After that, lines that find no room are dropped: their job is being stopped, and is not a
@@ -22,12 +22,13 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use brigade::runner::{Event, Stopper};
+use brigade::runner::{Event, Outcome, Stopper};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::session::{Session, SessionEnd};
 use crate::descriptors::most_held;
-use crate::printer::costs;
-use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
+use crate::printer::{ReorderBuffer, costs};
+use crate::screen::SupplyCounts;
 
 /// The queue of events for the output thread.
 #[derive(Debug, Clone)]
@@ -49,7 +50,10 @@ struct State {
     /// Bytes of output in the queue.
     bytes: usize,
     files: usize,
-    /// `true` if the client holds jobs back until the queue is shorter.
+    /// Puts outcomes into the order of the jobs, if that was asked for.
+    reorder: Option<ReorderBuffer>,
+    supply: SupplyCounts,
+    /// `true` if the client holds jobs back until fewer events and outcomes wait.
     is_held: bool,
     /// `true` if no more events will be added.
     is_closed: bool,
@@ -78,8 +82,9 @@ const MAX_BYTES: usize = 8 << 20;
 const READER_LIMIT: Duration = Duration::from_millis(500);
 
 impl EventQueue {
-    pub(super) fn new(stopper: Stopper) -> Self {
-        let (state, changed) = (Mutex::default(), Condvar::new());
+    pub(super) fn new(stopper: Stopper, reorder: Option<ReorderBuffer>) -> Self {
+        let state = Mutex::new(State { reorder, ..State::default() });
+        let changed = Condvar::new();
         Self(Arc::new(Shared { state, changed, stopper, most_files: most_held() }))
     }
 
@@ -88,10 +93,11 @@ impl EventQueue {
         let over = Over(self.clone());
         thread::Builder::new().name("output".to_owned()).spawn(move || {
             let over = over;
-            while let Some(event) = over.0.pop() {
-                session.take(event);
+            while let Some((event, supply)) = over.0.pop() {
+                session.take(event, supply);
             }
-            session.close()
+            let supply = over.0.lock().supply;
+            session.close(supply)
         })
     }
 
@@ -107,7 +113,7 @@ impl EventQueue {
                     && queue.stop_requests == 0
                     && queue.thread != OutputThread::Over
                 {
-                    queue = self.0.changed.wait(queue);
+                    self.0.changed.wait(&mut queue);
                 }
                 if queue.bytes >= MAX_BYTES {
                     return;
@@ -132,6 +138,32 @@ impl EventQueue {
         queue.is_held
     }
 
+    /// Records that a job was supplied.
+    pub(super) fn supplied(&self, number: u64) {
+        if let Some(reorder) = &mut self.lock().reorder {
+            reorder.taken(number);
+        }
+    }
+
+    /// Records the numbers of jobs that were and will be supplied.
+    pub(super) fn note_supply(&self, supply: SupplyCounts) {
+        self.lock().supply = supply;
+    }
+
+    /// Records that a job is over. Returns the outcomes whose turn has come.
+    pub(super) fn in_turn(&self, outcome: Outcome) -> Vec<Outcome> {
+        let mut queue = self.lock();
+        let Some(reorder) = &mut queue.reorder else { return vec![outcome] };
+        let turn = reorder.finished(outcome);
+        self.release(queue);
+        turn
+    }
+
+    /// Returns the outcomes whose turn did not come.
+    pub(super) fn rest(&self) -> Vec<Outcome> {
+        self.lock().reorder.as_mut().map(ReorderBuffer::rest).unwrap_or_default()
+    }
+
     /// Records a request to stop the run.
     pub(super) fn request_stop(&self) {
         let mut queue = self.lock();
@@ -144,7 +176,7 @@ impl EventQueue {
     /// Waits until all events so far are handled, but not long: nobody may read them.
     pub(super) fn settle(&self) {
         let is_busy = |queue: &mut State| queue.thread == OutputThread::Busy;
-        drop(self.0.changed.wait_timeout_while(self.lock(), READER_LIMIT, is_busy));
+        self.0.changed.wait_while_for(&mut self.lock(), is_busy, READER_LIMIT);
     }
 
     /// Waits until all events are handled. Returns `None` if the run was asked twice to stop and
@@ -155,23 +187,22 @@ impl EventQueue {
         self.0.changed.notify_all();
         while queue.thread != OutputThread::Over {
             if queue.stop_requests < 2 {
-                queue = self.0.changed.wait(queue);
+                self.0.changed.wait(&mut queue);
                 continue;
             }
             let taken = queue.taken;
             let is_idle =
                 |queue: &mut State| queue.thread != OutputThread::Over && queue.taken == taken;
-            let (after, timeout) = self.0.changed.wait_timeout_while(queue, READER_LIMIT, is_idle);
-            if timeout.timed_out() {
+            let waited = self.0.changed.wait_while_for(&mut queue, is_idle, READER_LIMIT);
+            if waited.timed_out() {
                 return None;
             }
-            queue = after;
         }
         drop(queue);
         Some(thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
     }
 
-    fn pop(&self) -> Option<Event> {
+    fn pop(&self) -> Option<(Event, SupplyCounts)> {
         let mut queue = self.lock();
         loop {
             if let Some(event) = queue.events.pop_front() {
@@ -179,17 +210,12 @@ impl EventQueue {
                 queue.bytes -= bytes;
                 queue.files -= files;
                 queue.taken += 1;
-                let is_released = queue.is_held && !self.is_long(&queue);
-                queue.is_held &= !is_released;
-                let is_closed = queue.is_closed;
-                drop(queue);
-                if is_released {
-                    self.0.stopper.wake();
-                }
+                let (is_closed, supply) = (queue.is_closed, queue.supply);
+                self.release(queue);
                 if is_closed || matches!(event, Event::Output { .. }) {
                     self.0.changed.notify_all();
                 }
-                return Some(event);
+                return Some((event, supply));
             }
             if queue.is_closed {
                 return None;
@@ -198,12 +224,23 @@ impl EventQueue {
                 queue.thread = OutputThread::Idle;
                 self.0.changed.notify_all();
             }
-            queue = self.0.changed.wait(queue);
+            self.0.changed.wait(&mut queue);
+        }
+    }
+
+    /// Lets the client supply jobs again, if fewer events and outcomes wait.
+    fn release(&self, mut queue: MutexGuard<'_, State>) {
+        let is_released = queue.is_held && !self.is_long(&queue);
+        queue.is_held &= !is_released;
+        drop(queue);
+        if is_released {
+            self.0.stopper.wake();
         }
     }
 
     fn is_long(&self, queue: &State) -> bool {
-        queue.events.len() >= MAX_EVENTS
+        queue.reorder.as_ref().is_some_and(ReorderBuffer::is_full)
+            || queue.events.len() >= MAX_EVENTS
             || queue.bytes >= MAX_BYTES
             || queue.files >= self.0.most_files
     }

@@ -13,6 +13,7 @@ use brigade::runner::{
 };
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
+use super::sink::ReportSink;
 use super::{explain, lists, pipe, placement};
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::input::{
@@ -21,6 +22,7 @@ use crate::input::{
 };
 use crate::patient::Patient;
 use crate::printer::Tag;
+use crate::report::Files;
 use crate::template::Grammar;
 
 /// The start of a script.
@@ -316,10 +318,13 @@ pub(super) fn joblog(
 }
 
 /// Starts the report, if it or the trace is wanted.
-pub(super) fn report(options: &Run, runner: &Runner) -> Result<Option<runner::Report>, Report> {
+pub(super) fn report(options: &Run, runner: &Runner) -> Result<Option<ReportSink>, Report> {
     if options.report.is_none() && options.trace.is_none() {
         return Ok(None);
     }
-    let report = runner::Report::new(runner).into_diagnostic();
-    report.map(Some).wrap_err("cannot create a temporary file for the report")
+    let files = Files::open(options)?;
+    let report = runner::Report::new(runner)
+        .into_diagnostic()
+        .wrap_err("cannot create a temporary file for the report")?;
+    Ok(Some(ReportSink { report, files }))
 }

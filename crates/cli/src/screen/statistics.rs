@@ -200,6 +200,11 @@ impl Statistics {
         self.supply.skipped
     }
 
+    /// Returns the number of jobs still to come, if known.
+    pub(crate) fn remaining(&self) -> Option<u64> {
+        self.supply.remaining
+    }
+
     pub(crate) fn finished_count(&self) -> u64 {
         self.succeeded + self.failed
     }

@@ -1,4 +1,4 @@
-//! Tests of `--json` against the schema in docs/events.schema.json.
+//! Tests of `--json` against the schema in crates/cli/docs/events.schema.json.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::common::{TestDir, is_stopped, pids, signal, until};
 
-const SCHEMA: &str = include_str!("../../../../docs/events.schema.json");
+const SCHEMA: &str = include_str!("../../docs/events.schema.json");
 
 /// Checks an event, and returns its name. Unlike the schema, this refuses unknown fields: they
 /// must be documented.
@@ -175,7 +175,7 @@ fn the_event_of_a_job_for_the_terminal_follows_the_schema() {
 #[test]
 fn the_schema_and_the_documentation_name_the_same_events() {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
-    let text = include_str!("../../../../docs/runner.md");
+    let text = include_str!("../../docs/manual.md");
     let definitions = schema["$defs"].as_object().expect("definitions");
     assert_eq!(schema["anyOf"].as_array().expect("a list").len(), definitions.len());
     for (name, definition) in definitions {

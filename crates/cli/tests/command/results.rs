@@ -88,6 +88,17 @@ fn a_full_disk_fails_the_run_and_the_job_is_not_logged() {
 }
 
 #[test]
+fn a_job_whose_output_was_not_printed_is_not_logged() {
+    let dir = TestDir::new();
+    let full = fs::File::options().write(true).open("/dev/full").expect("a device");
+    let mut command = dir.command(&["run", "--joblog", "log", "--", "echo", ":::", "a"]);
+    let ran = RunOutput::from(command.stdout(full).output().expect("brigade"));
+    assert_eq!(ran.status, 255, "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot print a job's output"), "{}", ran.stderr);
+    assert_eq!(dir.read("log").lines().count(), 1, "a resumed run prints it");
+}
+
+#[test]
 #[expect(clippy::print_stderr, reason = "says that nothing was tested")]
 fn results_that_do_not_fit_on_a_disk_fail_the_run() {
     // A file system of 64 KiB in a name space of its own.

@@ -98,7 +98,7 @@ fn help_fits_into_80_columns() {
 
 #[test]
 fn the_tests_in_the_table_of_the_review_exist() {
-    let text = include_str!("../../../../docs/reviews/command.md");
+    let text = include_str!("../../docs/review.md");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut count = 0;
     for name in text.split('`').skip(1).step_by(2) {

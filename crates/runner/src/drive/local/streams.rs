@@ -1,6 +1,7 @@
 //! Reads the pipes of running jobs as soon as data arrives, so that no job waits for us.
 
 use std::mem;
+use std::sync::Arc;
 
 use brigade_supervisor::{Capture, MAX_REST, OutputPipe};
 
@@ -8,6 +9,7 @@ use super::Local;
 use super::attempt::Live;
 use crate::drive::Drive;
 use crate::event::{Event, Stream};
+use crate::machine::Attempt;
 
 /// The state of one output stream of a running attempt.
 #[derive(Debug, Default)]
@@ -117,8 +119,7 @@ impl Drive<'_, Local> {
                 let (lines, rest) = bytes.split_at(end);
                 line.extend_from_slice(lines);
                 if end > 0 || line.len() + rest.len() > LONGEST_LINE {
-                    let (number, stream) = (attempt.number, STREAMS[index]);
-                    client.event(Event::Output { number, stream, lines: mem::take(line) });
+                    client.event(output(attempt, slot, index, mem::take(line)));
                 }
                 line.extend_from_slice(rest);
             }
@@ -141,11 +142,16 @@ impl Drive<'_, Local> {
             self.place.poller.remove(&pipe);
         }
         if !state.line.is_empty() {
-            let (number, stream) = (live.attempt.number, STREAMS[index]);
             let lines = mem::take(&mut state.line);
-            self.client.event(Event::Output { number, stream, lines });
+            self.client.event(output(&live.attempt, slot, index, lines));
         }
     }
+}
+
+/// Returns the event of lines that an attempt has printed.
+fn output(attempt: &Attempt, slot: usize, index: usize, lines: Vec<u8>) -> Event {
+    let (number, job, stream) = (attempt.number, Arc::clone(&attempt.job), STREAMS[index]);
+    Event::Output { number, job, slot: slot + 1, stream, lines }
 }
 
 #[cfg(test)]

@@ -1,0 +1,99 @@
+//! The destinations of a run's events: the terminal, standard output, files, a live view.
+
+use std::io;
+
+use brigade::runner::{self, Event, Outcome};
+use miette::Report;
+
+use crate::live::LiveView;
+use crate::printer::json;
+use crate::report::{Files, this_run};
+use crate::screen::{Screen, Statistics};
+
+/// A destination of a run's events. All methods run on the output thread and may block.
+pub(super) trait Sink: Send {
+    /// Returns the purpose of this sink, for "cannot …" when it fails.
+    fn purpose(&self) -> &'static str;
+
+    /// Handles an event when it happens.
+    fn event(&mut self, event: &Event, view: &mut View) -> io::Result<()> {
+        let _ = (event, view);
+        Ok(())
+    }
+
+    /// Handles the outcome of a job when it is its turn: by default when the job is over, and with
+    /// `--keep-order` in the order of the jobs.
+    fn outcome(&mut self, outcome: &Outcome, view: &mut View) -> io::Result<()> {
+        let _ = (outcome, view);
+        Ok(())
+    }
+
+    /// Handles the end of the run, with its exit status.
+    fn end(&mut self, statistics: &Statistics, status: u8) -> Result<(), Report> {
+        let _ = (statistics, status);
+        Ok(())
+    }
+}
+
+/// The terminal, which all sinks share, and the statistics that it shows.
+pub(super) struct View {
+    pub(super) screen: Screen,
+    pub(super) statistics: Statistics,
+}
+
+impl View {
+    /// Calls `print` with our own lines hidden.
+    pub(super) fn suspend<T>(&mut self, print: impl FnOnce() -> T) -> T {
+        self.screen.suspend(&self.statistics, print)
+    }
+}
+
+/// Prints events as lines of JSON.
+pub(super) struct JsonLines;
+
+impl Sink for JsonLines {
+    fn purpose(&self) -> &'static str {
+        "print an event"
+    }
+
+    fn event(&mut self, event: &Event, _: &mut View) -> io::Result<()> {
+        json::print(event)
+    }
+
+    fn end(&mut self, statistics: &Statistics, status: u8) -> Result<(), Report> {
+        // The reader may be gone.
+        let _ = json::print_end(statistics, status);
+        Ok(())
+    }
+}
+
+impl Sink for LiveView {
+    fn purpose(&self) -> &'static str {
+        "update the live view"
+    }
+
+    fn event(&mut self, event: &Event, view: &mut View) -> io::Result<()> {
+        self.note(event, view.statistics.remaining());
+        Ok(())
+    }
+}
+
+/// Records jobs for a report or a trace, which are written at the end.
+pub(super) struct ReportSink {
+    pub(super) report: runner::Report,
+    pub(super) files: Files,
+}
+
+impl Sink for ReportSink {
+    fn purpose(&self) -> &'static str {
+        "store a job's record for the report"
+    }
+
+    fn event(&mut self, event: &Event, _: &mut View) -> io::Result<()> {
+        self.report.note(event)
+    }
+
+    fn end(&mut self, statistics: &Statistics, status: u8) -> Result<(), Report> {
+        self.files.write(&mut self.report, &this_run(statistics, status))
+    }
+}
