@@ -31,7 +31,7 @@ pub(crate) fn install(arguments: &mut Arguments) {
 
 /// Returns the value, or prints the error.
 fn reported<T>(action: &str, outcome: Outcome<T>) -> Option<T> {
-    outcome.map_err(|error| eprintln!("could not {action}: {error}")).ok()
+    outcome.map_err(|error| eprintln!("cannot {action}: {error}")).ok()
 }
 
 /// Creates the environment if necessary, installs missing packages, and returns its Python.

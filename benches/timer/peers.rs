@@ -33,7 +33,7 @@ pub(crate) fn measure(processes: usize, python: &Path) -> Result<(), Box<dyn Err
         let arguments = [script, peer, &processes.to_string()];
         let status = Command::new(python).args(arguments).stderr(Stdio::null()).status()?;
         if !status.success() {
-            println!("{peer} could not be measured: {status}");
+            println!("{peer} cannot be measured: {status}");
         }
     }
     Ok(())

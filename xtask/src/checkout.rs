@@ -122,10 +122,10 @@ fn tracked(root: &Path) -> Result<Vec<String>, String> {
         ])
         .current_dir(root)
         .output()
-        .map_err(|error| format!("tidy could not start git to list the files: {error}"))?;
+        .map_err(|error| format!("tidy cannot start git to list the files: {error}"))?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(format!("git could not list the files: {reason}"));
+        return Err(format!("git cannot list the files: {reason}"));
     }
     let paths = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(paths.split_terminator('\0').map(str::to_owned).collect())

@@ -24,7 +24,7 @@ fn install() {
         let folder = current_nats_folder();
         let install = format!("install --quiet --no-deps --target {}", folder.display());
         if let Err(problem) = Invocation::pip(&format!("{install} {CURRENT_NATS_PACKAGE}")).run() {
-            println!("could not install {CURRENT_NATS_PACKAGE}: {problem}");
+            println!("cannot install {CURRENT_NATS_PACKAGE}: {problem}");
         }
     }
     let is_missing = |program, package| (!runs(program)).then_some(package);
@@ -39,7 +39,7 @@ fn install() {
     for package in missing {
         let install = format!("install --yes --no-install-recommends {package}");
         if let Err(problem) = Invocation::apt_get(&install).run() {
-            println!("could not install {package}: {problem}");
+            println!("cannot install {package}: {problem}");
         }
     }
 }

@@ -111,7 +111,7 @@ impl Invocation {
     }
 
     fn cannot_start(&self, error: &std::io::Error) -> String {
-        format!("`{self}` could not be started: {error}")
+        format!("`{self}` cannot be started: {error}")
     }
 }
 

@@ -37,7 +37,7 @@ impl Seeded {
         // The name is short because the paths of sockets in it have a length limit.
         let folder = std::env::temp_dir().join(format!("bt{}", std::process::id()));
         std::fs::create_dir_all(&folder)
-            .map_err(|error| format!("could not create {}: {error}", folder.display()))?;
+            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         let outcome = Invocation::cargo(&format!("run --quiet --bin {program} --"))
             .arguments(arguments.iter().cloned())
             .variable("TMPDIR", &folder.to_string_lossy())

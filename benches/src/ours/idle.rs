@@ -108,7 +108,7 @@ fn trace(processes: &[u32], log: &Path) -> Outcome<Process> {
     let begin = Instant::now();
     while !threads.iter().all(|thread| is_traced(thread)) {
         if strace.try_reap()?.is_some() || begin.elapsed() > SETTLING * 20 {
-            return Err("strace could not attach to all threads".into());
+            return Err("strace cannot attach to all threads".into());
         }
         pause(Duration::from_millis(20));
     }

@@ -214,7 +214,7 @@ fn message(event: &Event) -> Option<String> {
         Event::Stray { pid, name, number, is_gone } => {
             let whose =
                 number.map_or_else(|| "its job".to_owned(), |number| format!("job {number}"));
-            let what = if *is_gone { "it was killed" } else { "it could not be killed" };
+            let what = if *is_gone { "it was killed" } else { "it cannot be killed" };
             format!(
                 "process {pid} ({name}) left the process group of {whose} and outlived the job; {what}"
             )

@@ -64,7 +64,7 @@ pub enum ClusterError {
         needed: String,
     },
     /// The server refused a request, or did not answer.
-    #[error("failed to {operation}")]
+    #[error("cannot {operation}")]
     Server {
         /// Operation that failed.
         operation: &'static str,
@@ -99,7 +99,7 @@ pub enum ClusterError {
         problem: String,
     },
     /// The system refused a thread or a descriptor, or the thread of the client or node has ended.
-    #[error("failed to {operation}")]
+    #[error("cannot {operation}")]
     System {
         /// Operation that failed.
         operation: &'static str,

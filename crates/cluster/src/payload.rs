@@ -48,7 +48,7 @@ pub(crate) enum PayloadError {
     #[error("the payload {0} is gone: it was removed, or it was older than payloads are kept")]
     Gone(String),
     /// The server did not deliver it.
-    #[error("failed to read the payload {object}: {reason}")]
+    #[error("cannot read the payload {object}: {reason}")]
     Unreachable {
         /// Name of the object.
         object: String,
@@ -145,7 +145,7 @@ impl Payloads {
         let Body::Stored(StoredBody { object, .. }) = body else { return };
         match tokio::time::timeout(PATIENCE, self.bucket.delete(object)).await {
             Ok(Err(error)) if error.kind() != DeleteErrorKind::NotFound => {
-                tracing::debug!(object, error = chain(&error), "failed to remove a payload");
+                tracing::debug!(object, error = chain(&error), "cannot remove a payload");
             }
             Ok(_) => {}
             Err(_) => tracing::debug!(object, "the server did not answer to a removal in time"),

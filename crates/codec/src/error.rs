@@ -10,7 +10,7 @@ use crate::chain;
 #[non_exhaustive]
 pub enum CodecError {
     /// The value's `Serialize` failed, or the format does not support the value.
-    #[error("a value of type {type_name} could not be encoded")]
+    #[error("a value of type {type_name} cannot be encoded")]
     Encode {
         /// The type of the value.
         type_name: &'static str,
@@ -18,7 +18,7 @@ pub enum CodecError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The bytes are not an encoded value of this type.
-    #[error("a value of type {type_name} could not be decoded")]
+    #[error("a value of type {type_name} cannot be decoded")]
     Decode {
         /// The type of the value.
         type_name: &'static str,

@@ -52,7 +52,7 @@ pub enum DiscoverError {
         cpuset: CpuSet,
     },
     /// The affinity mask of this thread could not be read.
-    #[error("failed to read the affinity mask of this thread")]
+    #[error("cannot read the affinity mask of this thread")]
     Affinity(#[source] io::Error),
 }
 
@@ -87,7 +87,7 @@ pub enum BuildError {
         source: io::Error,
     },
     /// The machine could not be discovered.
-    #[error("failed to discover the machine")]
+    #[error("cannot discover the machine")]
     Discover(#[from] DiscoverError),
 }
 
@@ -118,7 +118,7 @@ pub enum ReserveError {
         request: CoreRequest,
     },
     /// The lock file cannot be used.
-    #[error("failed to lock the cores against other processes")]
+    #[error("cannot lock the cores against other processes")]
     Lock(#[source] io::Error),
     /// The timeout elapsed first.
     #[error("timed out waiting for {request}")]
@@ -138,10 +138,10 @@ pub enum ReserveError {
 #[non_exhaustive]
 pub enum PinError {
     /// The affinity mask could not be read.
-    #[error("failed to read the affinity mask of a thread")]
+    #[error("cannot read the affinity mask of a thread")]
     GetAffinity(#[source] io::Error),
     /// The kernel refused the mask.
-    #[error("failed to pin to cpus {cpus}")]
+    #[error("cannot pin to cpus {cpus}")]
     SetAffinity {
         /// The requested cpus.
         cpus: CpuSet,

@@ -139,7 +139,7 @@ fn a_worker_that_names_a_missing_server_is_refused() {
     let program = Program::bad("nowhere");
     let pool = program.pool(builder(1).link(Link::Ipc));
     let error = outcome(pool.submit(sleeps, 0).unwrap()).unwrap_err();
-    assert!(error.to_string().contains("link could not be opened"), "{error}");
+    assert!(error.to_string().contains("link cannot be opened"), "{error}");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn items_of_a_chunk_have_outcomes_of_any_kind_one_by_one() {
         for (number, result) in (0..60).zip(pool.map(answer, 0..60).chunk(chunk)) {
             match (number % 5, result.map_err(|error| error.to_string())) {
                 (0..=2, result) => assert_eq!(result, Ok(answer(number))),
-                (3, Err(error)) => assert!(error.contains("could not be encoded"), "{error}"),
+                (3, Err(error)) => assert!(error.contains("cannot be encoded"), "{error}"),
                 (4, Err(error)) => assert!(error.contains(&format!("no {number}")), "{error}"),
                 (_, Ok(answer)) => panic!("{number} returned {answer:?}"),
                 (_, Err(error)) => panic!("{number} failed: {error}"),

@@ -99,9 +99,9 @@ fn an_invalid_name_is_a_submit_error() {
 fn mismatched_types_are_codec_errors_and_keep_the_worker() {
     let pool = pool();
     let argument = outcome(pool.submit::<_, u8, u64, _>("echo", 9).unwrap()).unwrap_err();
-    assert_contains(&argument.to_string(), &["could not be decoded", "Vec<u8>"]);
+    assert_contains(&argument.to_string(), &["cannot be decoded", "Vec<u8>"]);
     let result = outcome(pool.submit::<_, u64, String, _>("double", 200).unwrap()).unwrap_err();
-    assert_contains(&result.to_string(), &["could not be decoded", "String"]);
+    assert_contains(&result.to_string(), &["cannot be decoded", "String"]);
     assert_eq!(outcome(pool.submit::<_, u64, u64, _>("double", 1).unwrap()).unwrap(), 2);
     assert_eq!(pool.worker_restarts(), 0);
 }

@@ -179,7 +179,7 @@ fn a_full_disk_ends_the_timeline_only() {
     let log = Log::get();
     let pool = builder(1).trace("/dev/full").build().unwrap();
     outcome(pool.submit(square, 2).unwrap()).unwrap();
-    log.wait_for_line(&["WARN", "failed to write the timeline"]);
+    log.wait_for_line(&["WARN", "cannot write the timeline"]);
     assert_eq!(outcome(pool.submit(square, 3).unwrap()).unwrap(), 9);
     pool.shutdown().unwrap();
 }

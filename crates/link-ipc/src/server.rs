@@ -59,16 +59,16 @@ pub enum ServerError {
     #[error("the path {} is too long for a socket; set TMPDIR to a shorter one", .0.display())]
     PathTooLong(PathBuf),
     /// The folder could not be created.
-    #[error("failed to create the folder {} for a socket", .0.display())]
+    #[error("cannot create the folder {} for a socket", .0.display())]
     Folder(PathBuf, #[source] io::Error),
     /// The variable that tells ipc-channel where to put its socket could not be set.
-    #[error("failed to set TMPDIR for the socket's folder; `Link::Ring` needs no folder")]
+    #[error("cannot set TMPDIR for the socket's folder; `Link::Ring` needs no folder")]
     Environment(#[source] EnvironmentError),
     /// The socket could not be created.
-    #[error("failed to create a socket")]
+    #[error("cannot create a socket")]
     Socket(#[source] io::Error),
     /// The host did not connect, or sent something else.
-    #[error("failed to receive the link: {0}")]
+    #[error("cannot receive the link: {0}")]
     Accept(String),
     /// Another process than the host connected.
     #[error("a connection to the socket of the link had the wrong token")]

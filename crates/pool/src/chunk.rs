@@ -220,7 +220,7 @@ impl ChunkProgress {
             ValueRef::Inline(result) => match items::push(&mut self.results, result) {
                 Ok(()) => return,
                 Err(error) => {
-                    let message = format!("failed to store the result: {error}");
+                    let message = format!("cannot store the result: {error}");
                     self.failures.push((index, TaskErrorKind::Codec { message }));
                 }
             },

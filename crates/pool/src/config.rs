@@ -113,7 +113,7 @@ impl Config {
     pub(crate) fn create_journal(&self) -> Result<Option<Journal>, PoolError> {
         let Some(path) = &self.journal else { return Ok(None) };
         let journal = Journal::create(path, &self.scheduler).map_err(|error| {
-            let problem = format!("failed to create {}: {error}", path.display());
+            let problem = format!("cannot create {}: {error}", path.display());
             PoolError::Configuration { field: "journal", problem }
         })?;
         Ok(Some(journal))

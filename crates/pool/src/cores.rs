@@ -91,7 +91,7 @@ impl SlotCores {
         error: &ReserveError,
     ) -> PoolError {
         let problem = format!(
-            "failed to reserve {} core(s) for each of {workers} workers: {}; {} of {} CPUs are free{}",
+            "cannot reserve {} core(s) for each of {workers} workers: {}; {} of {} CPUs are free{}",
             self.per_worker,
             codec::chain(error),
             self.pool.free_cpus().len(),
@@ -147,7 +147,7 @@ fn machine() -> Result<CorePool, PoolError> {
     }
     let pool = CorePool::new().map_err(|error| PoolError::Configuration {
         field: "cores_per_worker",
-        problem: format!("failed to detect the cores of this machine: {}", codec::chain(&error)),
+        problem: format!("cannot detect the cores of this machine: {}", codec::chain(&error)),
     })?;
     Ok(MACHINE.get_or_init(|| pool).clone())
 }

@@ -177,7 +177,7 @@ impl Drive {
         self.run_user_code_thread(name, Role::Other, |shared| {
             if let Err(error) = run(&shared.config.supervisor.pool) {
                 let output = &shared.supervisor.output;
-                note!(output, WARN, %error, "failed to write the timeline; it ends here");
+                note!(output, WARN, %error, "cannot write the timeline; it ends here");
             }
         })
     }

@@ -41,7 +41,7 @@ pub enum PoolError {
         limit: u32,
     },
     /// The system refused a thread or a descriptor for the pool itself.
-    #[error("failed to {operation}")]
+    #[error("cannot {operation}")]
     System {
         /// Operation that failed.
         operation: &'static str,
@@ -50,7 +50,7 @@ pub enum PoolError {
         source: Arc<std::io::Error>,
     },
     /// Some of the requested workers could be started, but not all.
-    #[error("failed to start all workers: {reason}")]
+    #[error("cannot start all workers: {reason}")]
     Start {
         /// Reason for the failure.
         reason: String,
@@ -64,7 +64,7 @@ pub enum PoolError {
     /// The pool has ended but could not kill some workers, because this process has fewer
     /// privileges than when it started them.
     #[error(
-        "failed to kill the worker processes {pids:?}, which still run; kill them by hand, and drop privileges before building the pool"
+        "cannot kill the worker processes {pids:?}, which still run; kill them by hand, and drop privileges before building the pool"
     )]
     LeftBehind {
         /// Process ids of these workers.

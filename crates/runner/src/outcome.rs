@@ -218,7 +218,7 @@ impl fmt::Display for Ending {
             Self::NotStarted(failure) => formatter.write_str(&failure.message),
             Self::Lost(reason) => write!(formatter, "lost: {reason}"),
             Self::NotKilled => formatter.write_str(
-                "could not be killed and is still running; end it as the user that owns it",
+                "cannot be killed and is still running; end it as the user that owns it",
             ),
         }
     }

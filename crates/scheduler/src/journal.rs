@@ -39,7 +39,7 @@ pub struct Replay {
 #[non_exhaustive]
 pub enum ReplayError {
     /// The journal could not be read.
-    #[error("failed to read the journal")]
+    #[error("cannot read the journal")]
     Read(#[source] io::Error),
     /// The file is not a journal, or one of another version.
     #[error(

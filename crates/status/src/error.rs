@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 #[non_exhaustive]
 pub enum ServeError {
     /// The address could not be resolved.
-    #[error("could not resolve the address of the live view: use one such as 127.0.0.1:0")]
+    #[error("cannot resolve the address of the live view: use one such as 127.0.0.1:0")]
     Resolve(#[source] io::Error),
     /// Other machines can reach the address.
     #[error(
@@ -17,7 +17,7 @@ pub enum ServeError {
     )]
     NotLoopback(SocketAddr),
     /// The address could not be bound.
-    #[error("could not listen on {address} for the live view: use a free port, or 0 for any")]
+    #[error("cannot listen on {address} for the live view: use a free port, or 0 for any")]
     Bind {
         /// The address.
         address: SocketAddr,
@@ -25,7 +25,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The thread could not be started, for lack of descriptors or memory.
-    #[error("could not start the thread of the live view")]
+    #[error("cannot start the thread of the live view")]
     Start(#[source] io::Error),
 }
 

@@ -102,7 +102,7 @@ impl<S: Source> EventLoop<S> {
             Err(error) if is_about_the_client(&error) => {}
             // The listener stays readable, so it must not be watched for a while.
             Err(error) => {
-                tracing::warn!(%error, "the live view could not accept a client");
+                tracing::warn!(%error, "the live view cannot accept a client");
                 self.poller.remove(&self.listener);
                 self.accepts_from = Some(now().saturating_add(SHORTAGE_PAUSE));
             }

@@ -44,7 +44,7 @@ impl Status {
             Self::HeadTooLarge => ("431 Request Header Fields Too Large", "the head exceeds 8 KiB"),
             Self::SourceFailed => (
                 "500 Internal Server Error",
-                "the snapshot could not be made; the log of the program says why",
+                "the snapshot cannot be made; the log of the program says why",
             ),
             Self::Gone => ("410 Gone", "the pool does not exist any more"),
             Self::Busy => {

@@ -118,7 +118,7 @@ impl<S: Source> Site<S> {
         match catch_panic(|| self.source.snapshot()) {
             Ok(snapshot) => snapshot.ok_or(Status::Gone),
             Err(panic) => {
-                tracing::error!(panic, "could not make a snapshot for the live view");
+                tracing::error!(panic, "cannot make a snapshot for the live view");
                 Err(Status::SourceFailed)
             }
         }
@@ -133,7 +133,7 @@ enum Content {
 
 fn json(value: &impl Serialize) -> Result<String, Status> {
     serde_json::to_string(value).map_err(|error| {
-        tracing::error!(%error, "could not encode a snapshot for the live view");
+        tracing::error!(%error, "cannot encode a snapshot for the live view");
         Status::SourceFailed
     })
 }

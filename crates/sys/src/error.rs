@@ -30,10 +30,10 @@ pub enum ExecutableError {
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     /// The argument could not be decoded; the function did not run.
-    #[error("the argument could not be decoded: {0}")]
+    #[error("the argument cannot be decoded: {0}")]
     Argument(String),
     /// The function ran, and its value could not be encoded.
-    #[error("the result could not be encoded: {0}")]
+    #[error("the result cannot be encoded: {0}")]
     Result(String),
 }
 
@@ -52,7 +52,7 @@ pub enum EnvironmentError {
         threads: usize,
     },
     /// The threads could not be counted.
-    #[error("failed to count the threads of this process in /proc/self/task")]
+    #[error("cannot count the threads of this process in /proc/self/task")]
     CountThreads(#[source] io::Error),
 }
 

@@ -57,7 +57,7 @@ mod tests {
 
     #[derive(thiserror::Error)]
     enum Sample {
-        #[error("failed to open {0}")]
+        #[error("cannot open {0}")]
         Open(&'static str, #[source] io::Error),
         #[error("it says {0}")]
         Quoting(#[source] io::Error),
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn the_text_of_an_error_has_its_sources_once() {
         let cause = || io::Error::other("no such disk");
-        assert_eq!(format!("{:?}", Sample::Open("a", cause())), "failed to open a: no such disk");
+        assert_eq!(format!("{:?}", Sample::Open("a", cause())), "cannot open a: no such disk");
         assert_eq!(format!("{:?}", Sample::Quoting(cause())), "it says no such disk");
     }
 }

@@ -317,7 +317,7 @@ impl fmt::Display for TaskError {
                 }
             }
             TaskErrorKind::Codec { message } => {
-                write!(out, " failed to pass a value between processes: {message}")
+                write!(out, " cannot pass a value between processes: {message}")
             }
             TaskErrorKind::Function { message } => {
                 write!(out, " called a function that its worker does not know: {message}")

@@ -291,7 +291,7 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
         let run = Box::new(move |outcome| callback(decode(task, of_task.as_ref(), outcome)));
         let callbacks = self.backend().callbacks();
         if let Err(error) = callbacks.register() {
-            panic!("failed to start the thread for callbacks: {error}");
+            panic!("cannot start the thread for callbacks: {error}");
         }
         if self.promise().on_done(Callback { task, label, run }, callbacks).is_err() {
             callbacks.deregister();
@@ -331,7 +331,7 @@ fn decode<R: DeserializeOwned + 'static, V: Value>(
 
 #[cold]
 fn undecodable(task: TaskId, label: Option<&Arc<str>>, error: &CodecError) -> TaskError {
-    let message = format!("the result could not be decoded: {}", codec::chain(error));
+    let message = format!("the result cannot be decoded: {}", codec::chain(error));
     let error = TaskError::new(TaskErrorKind::Codec { message });
     error.of_task(task, Attempt::first(), label.cloned())
 }

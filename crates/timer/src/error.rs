@@ -22,7 +22,7 @@ pub enum ClientError {
     #[error("not a timer server address")]
     Address(#[source] io::Error),
     /// No server listens at the address, or its queue of new clients is full.
-    #[error("failed to connect to the timer server at {address}")]
+    #[error("cannot connect to the timer server at {address}")]
     Connect {
         /// The address.
         address: String,
@@ -60,7 +60,7 @@ pub enum ClientError {
 #[non_exhaustive]
 pub enum ServerError {
     /// Another server listens there, or the name or path cannot be used.
-    #[error("failed to listen at {address}")]
+    #[error("cannot listen at {address}")]
     Listen {
         /// The address.
         address: String,
@@ -69,7 +69,7 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The system is out of descriptors, memory or threads, or older than Linux 6.5.
-    #[error("failed to set up the timer server")]
+    #[error("cannot set up the timer server")]
     Setup(#[source] io::Error),
     /// This process is a fork of the one that built the server.
     #[error(
@@ -80,7 +80,7 @@ pub enum ServerError {
     #[error("the timer server is already running")]
     AlreadyRunning,
     /// Waiting for requests failed.
-    #[error("failed to wait for requests")]
+    #[error("cannot wait for requests")]
     Wait(#[source] io::Error),
 }
 

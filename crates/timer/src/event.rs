@@ -108,7 +108,7 @@ impl TimerEvent {
                 );
             }
             Self::Failed { pid, reason, retry_in } => {
-                tracing::error!(pid, reason, ?retry_in, "failed to reap timer client");
+                tracing::error!(pid, reason, ?retry_in, "cannot reap timer client");
             }
             Self::Refused { pid, reason } => tracing::warn!(pid, reason, "timer client refused"),
             Self::TurnFailed { reason } => tracing::error!(reason, "timer server turn failed"),

@@ -53,15 +53,15 @@ pub const fn describe(code: i32) -> Option<&'static str> {
         CONTROL => {
             "its control socket (its initial standard input) was unusable; a wrapper must pass it on"
         }
-        SLOTS => "it could not map the memory that it shares with the host",
+        SLOTS => "it cannot map the memory that it shares with the host",
         SERVER => {
-            "it could not create the socket for its link; check space and permissions of the temporary folder"
+            "it cannot create the socket for its link; check space and permissions of the temporary folder"
         }
-        LINK_REFUSED => "the link to the host could not be completed",
+        LINK_REFUSED => "the link to the host cannot be completed",
         LINK_CLOSED => "the host closed the link",
         LINK_BROKEN => "the link broke; a task may have closed descriptors that are not its own",
         OUTCOME_LOST => {
-            "an outcome could not be sent; the task may have closed descriptors that are not its own"
+            "an outcome cannot be sent; the task may have closed descriptors that are not its own"
         }
         PROTOCOL => "it received a malformed message",
         INITIALIZER => "its initializer failed",

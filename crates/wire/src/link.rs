@@ -184,7 +184,7 @@ pub enum LinkError {
         limit: usize,
     },
     /// A system call failed.
-    #[error("failed to send or receive on the link")]
+    #[error("cannot send or receive on the link")]
     Io(#[source] io::Error),
 }
 

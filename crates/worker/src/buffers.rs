@@ -42,7 +42,7 @@ pub(crate) fn append(
     let room = limit.saturating_sub(encoded.len());
     buffers::append(encoded, &list, room).map_err(|error| {
         let error = codec::chain(&error);
-        format!("a value of type {type_name} could not be encoded: {error}")
+        format!("a value of type {type_name} cannot be encoded: {error}")
     })?;
     EXPORTS.with_borrow_mut(|exports| exports.extend(exported.iter().map(SharedBuf::export)));
     Ok(())

@@ -27,7 +27,7 @@ pub(crate) enum StartError {
     HostGone(#[from] ParentGone),
     #[error("the host closed the control socket")]
     ControlClosed,
-    #[error("failed to {operation}")]
+    #[error("cannot {operation}")]
     Control {
         operation: &'static str,
         #[source]
@@ -35,17 +35,17 @@ pub(crate) enum StartError {
     },
     #[error("received {0} over the control socket")]
     Unexpected(&'static str),
-    #[error("failed to read or write a control message")]
+    #[error("cannot read or write a control message")]
     Message(#[source] MessageError),
-    #[error("failed to map the table of task states")]
+    #[error("cannot map the table of task states")]
     Slots(#[source] io::Error),
-    #[error("failed to map the argument of the initializer")]
+    #[error("cannot map the argument of the initializer")]
     Argument(#[source] io::Error),
-    #[error("failed to open /proc/self/statm, which `max_worker_rss` requires")]
+    #[error("cannot open /proc/self/statm, which `max_worker_rss` requires")]
     MemoryLimit(#[source] io::Error),
-    #[error("failed to create the socket of the link")]
+    #[error("cannot create the socket of the link")]
     Server(#[source] ListenError),
-    #[error("failed to accept the link")]
+    #[error("cannot accept the link")]
     Accept(#[source] BoxedError),
     #[error(
         "the host uses `Link::{0:?}`, and this program was built without it; enable the feature `ipc` of brigade here, or use `Link::Ring` in the host"
@@ -81,13 +81,11 @@ impl StartError {
 pub(crate) enum LoopError {
     #[error("the host closed the link without asking the worker to stop")]
     Closed,
-    #[error("failed to receive a task (a task may have closed descriptors that are not its own)")]
+    #[error("cannot receive a task (a task may have closed descriptors that are not its own)")]
     Receive(#[source] LinkError),
     #[error("received a malformed message")]
     Message(#[source] MessageError),
-    #[error(
-        "failed to send an outcome (the task may have closed descriptors that are not its own)"
-    )]
+    #[error("cannot send an outcome (the task may have closed descriptors that are not its own)")]
     Send(#[source] LinkError),
 }
 
@@ -115,7 +113,7 @@ pub enum EmitError {
     )]
     Expired,
     /// The item could not be encoded. Other items still can.
-    #[error("the item could not be encoded: {message}")]
+    #[error("the item cannot be encoded: {message}")]
     Codec {
         /// The cause.
         message: String,

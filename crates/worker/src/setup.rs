@@ -110,7 +110,7 @@ impl Setup {
         match call(functions, offset, argument.bytes()) {
             Ok(Ok(Ok(()))) => Ok(true),
             Ok(Ok(Err(EntryError::Argument(reason)))) => Err(format!(
-                "its initializer's argument could not be decoded: {}",
+                "its initializer's argument cannot be decoded: {}",
                 bounded(&reason, REASON_LIMIT)
             )),
             Ok(Ok(Err(EntryError::Result(reason)))) => {

@@ -1,5 +1,5 @@
-//! Checks the language of comments, messages and documents: no clauses in place of nouns, and no
-//! comment lines wider than 100 columns.
+//! Checks the language of comments, messages and documents: no clauses in place of nouns, "cannot
+//! …" as the one form of a failure in messages, and no comment lines wider than 100 columns.
 //!
 //! The doc comment of a function begins with a verb ("Returns…"), that of a type or field with a
 //! noun phrase ("Bytes read so far", not "What was read").
@@ -27,12 +27,19 @@ type Phrase = (&'static [&'static [&'static str]], &'static str);
 const PHRASES: &[Phrase] = &[
     (&[&["that"], &["is", "are"], &["none"]], "name it: `invalid`, `missing`, `not a …`"),
     (&[&["that"], &["cannot"], &["be"]], "say `invalid`, or name the rule that is broken"),
-    (&[&["cannot"], &["be"], &["had"]], "say what failed: `could not install …`"),
+    (&[&["cannot"], &["be"], &["had"]], "say what failed: `cannot install …`"),
     (
         &[&["is", "are", "was", "were", "be", "been"], &["told"]],
         "say `learns`, `receives` or `is notified`",
     ),
     (&[&["so"], &["many", "much"]], "give the number, or say `this many`"),
+];
+
+/// Phrases that are refused in messages.
+const MESSAGES: &[Phrase] = &[
+    (&[&["failed"], &["to"]], "say `cannot …`, as all messages do"),
+    (&[&["could"], &["not"]], "say `cannot …`, as all messages do"),
+    (&[&["unable"], &["to"]], "say `cannot …`, as all messages do"),
 ];
 
 const WIDTH: usize = 100;
@@ -71,7 +78,10 @@ fn check_file(file: &File) -> Vec<Finding> {
         if passage.style == Style::Documentation {
             check_openings(&file.path, passage, &mut findings);
         }
-        check_phrases(&file.path, passage, &mut findings);
+        check_phrases(PHRASES, &file.path, passage, &mut findings);
+        if passage.style == Style::Message {
+            check_phrases(MESSAGES, &file.path, passage, &mut findings);
+        }
     }
     if file.is_rust() {
         check_width(&file.path, &file.text, &mut findings);
@@ -79,10 +89,10 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Returns `true` for the documents that users read: README.md and everything below docs/.
+/// Returns `true` for the documents that users read: README.md and everything below a `docs`.
 fn is_document(path: &str) -> bool {
     let markdown = Path::new(path).extension().is_some_and(|extension| extension == "md");
-    path == "README.md" || markdown && path.starts_with("docs/")
+    path == "README.md" || markdown && (path.starts_with("docs/") || path.contains("/docs/"))
 }
 
 fn check_openings(path: &str, passage: &Passage<'_>, findings: &mut Vec<Finding>) {
@@ -111,10 +121,15 @@ fn is_question(text: &str) -> bool {
     text.split_whitespace().find(ends).is_some_and(|word| word.ends_with('?'))
 }
 
-fn check_phrases(path: &str, passage: &Passage<'_>, findings: &mut Vec<Finding>) {
+fn check_phrases(
+    phrases: &[Phrase],
+    path: &str,
+    passage: &Passage<'_>,
+    findings: &mut Vec<Finding>,
+) {
     let words: Vec<(usize, &str)> = passage.words().collect();
     for start in 0..words.len() {
-        for (phrase, instead) in PHRASES {
+        for (phrase, instead) in phrases {
             if is_phrase(&words[start..], phrase) {
                 let found: Vec<&str> = words[start..start + phrase.len()]
                     .iter()

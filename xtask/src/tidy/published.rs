@@ -53,7 +53,7 @@ pub(super) fn bless(checkout: &Checkout) -> Result<String, String> {
         let Some(text) = expected(checkout, file) else { continue };
         let path = format!("{}/README.md", folder(file));
         std::fs::write(checkout::root().join(&path), text)
-            .map_err(|error| format!("could not write {path}: {error}"))?;
+            .map_err(|error| format!("cannot write {path}: {error}"))?;
         count += 1;
     }
     Ok(format!("wrote {count} READMEs"))

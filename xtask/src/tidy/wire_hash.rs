@@ -55,7 +55,7 @@ pub(super) fn bless(checkout: &Checkout) -> Result<String, String> {
         checkout.file(DOCUMENT).ok_or_else(|| format!("{DOCUMENT} is missing: write it first"))?;
     let path = checkout::root().join(DOCUMENT);
     std::fs::write(&path, blessed(&document.text, &hash))
-        .map_err(|error| format!("could not write {DOCUMENT}: {error}"))?;
+        .map_err(|error| format!("cannot write {DOCUMENT}: {error}"))?;
     Ok(format!("recorded messages {hash} in {DOCUMENT}"))
 }
 

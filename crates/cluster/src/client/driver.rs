@@ -268,7 +268,7 @@ impl Driver {
                     Ok(_) => EndAnswer::Recorded,
                     Err(RefusalKind::Exists) => EndAnswer::Exists,
                     Err(kind) => {
-                        tracing::warn!(?kind, "a cancellation could not be recorded");
+                        tracing::warn!(?kind, "a cancellation cannot be recorded");
                         EndAnswer::Failed
                     }
                 };
@@ -299,7 +299,7 @@ impl Driver {
             Report::Purged(mark) => self.purge.removed(mark, now()),
             Report::LaneFailed(lane, reason) => {
                 // The next task of the lane tries again.
-                tracing::warn!(%reason, lane = lane.consumer(), "a lane could not be opened");
+                tracing::warn!(%reason, lane = lane.consumer(), "a lane cannot be opened");
                 self.lanes.remove(&lane);
             }
         }

@@ -62,7 +62,7 @@ impl QueueContext {
             match self.try_examine(key).await {
                 Ok(examined) => return examined,
                 Err(reason) => {
-                    tracing::debug!(%key, reason, "failed to look for an outcome; trying again");
+                    tracing::debug!(%key, reason, "cannot look for an outcome; trying again");
                     tokio::time::sleep(PAUSE).await;
                 }
             }

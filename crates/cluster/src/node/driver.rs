@@ -200,7 +200,7 @@ impl Driver {
         // a server it waits, and the tasks are found to have outcomes later.
         let flushed = tokio::time::timeout(FLUSH_PATIENCE, self.client.flush()).await;
         if !matches!(flushed, Ok(Ok(()))) {
-            tracing::warn!("failed to send the last acknowledgments");
+            tracing::warn!("cannot send the last acknowledgments");
         }
         self.failure.map_or(Ok(()), Err)
     }

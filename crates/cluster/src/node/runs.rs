@@ -199,7 +199,7 @@ pub(super) fn push_error(outcome: &mut OutcomeBuilder, error: &TaskError) {
     // An error consists of texts and numbers, which can always be encoded; a client reports an
     // empty one as malformed.
     if let Err(error) = encode(error, &mut encoded, ERROR_LIMIT) {
-        tracing::error!(%error, "failed to encode the error of a task");
+        tracing::error!(%error, "cannot encode the error of a task");
     }
     outcome.push_failure(&encoded);
 }

@@ -134,7 +134,7 @@ impl Shared {
         }
         if let Err(error) = unlocked {
             // Other processes see the cores as leased until this one ends.
-            tracing::error!(?error, "failed to unlock cores");
+            tracing::error!(?error, "cannot unlock cores");
         }
         served.notify();
     }
@@ -190,7 +190,7 @@ impl Outcome {
     fn notify(self) {
         if let Some((request, error)) = self.lock_error {
             // There was no such error when the request was made. The next event tries again.
-            tracing::error!(%request, ?error, "failed to lock cores in the lock file");
+            tracing::error!(%request, ?error, "cannot lock cores in the lock file");
         }
         wake(self.granted);
     }

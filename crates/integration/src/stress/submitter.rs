@@ -209,7 +209,7 @@ impl Submitter<'_> {
             Ok(()) => Ok(true),
             Err(PoolError::Closed) => Ok(false),
             Err(PoolError::Broken { .. }) if self.may_break => Ok(false),
-            Err(other) => Err(format!("the number of workers could not be changed: {other}")),
+            Err(other) => Err(format!("the number of workers cannot be changed: {other}")),
         }
     }
 

@@ -136,9 +136,9 @@ pub(super) fn play(settings: &Settings, surroundings: Surroundings) -> Result<St
     command.stdout(file()?).env(COOKIE, &cookie).env("TMPDIR", folder.path()).process_group(0);
     if surroundings == Surroundings::NoPrivileges {
         std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY))
-            .map_err(|error| format!("failed to give away a folder: {error}"))?;
+            .map_err(|error| format!("cannot give away a folder: {error}"))?;
     }
-    let mut child = command.spawn().map_err(|error| format!("failed to start: {error}"))?;
+    let mut child = command.spawn().map_err(|error| format!("cannot start: {error}"))?;
     drop(command);
     let status = thread::scope(|scope| {
         if surroundings == Surroundings::SlowStderr {
@@ -151,7 +151,7 @@ pub(super) fn play(settings: &Settings, surroundings: Surroundings) -> Result<St
     });
     let mut printed = String::new();
     let read = output.rewind().and_then(|()| output.read_to_string(&mut printed));
-    read.map_err(|error| format!("failed to read what a child printed: {error}"))?;
+    read.map_err(|error| format!("cannot read what a child printed: {error}"))?;
     match status {
         Ok(()) => Ok(printed),
         Err(problem) => Err(format!(
@@ -169,7 +169,7 @@ fn command(
     settings: &Settings,
     surroundings: Surroundings,
 ) -> Result<(Command, Option<PipeReader>), String> {
-    let failed = |error: std::io::Error| format!("failed to prepare a child: {error}");
+    let failed = |error: std::io::Error| format!("cannot prepare a child: {error}");
     let program = std::env::current_exe().map_err(failed)?;
     let mut command = match surroundings {
         Surroundings::ClosedStderr => {

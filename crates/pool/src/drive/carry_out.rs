@@ -50,7 +50,7 @@ impl Core {
                 if let Err(error) = self.send(worker, ring_index, key, id, attempt, unanswered) {
                     // The frame is lost; only the worker's death brings the task back.
                     let pid = self.pid(worker);
-                    note!(deferred, WARN, %worker, pid, %error, "failed to send a task");
+                    note!(deferred, WARN, %worker, pid, %error, "cannot send a task");
                     self.replies.push_back(Event::Misbehaved { worker });
                 }
             }
@@ -88,7 +88,7 @@ impl Core {
                     self.worker_slot(worker).map(|slot| slot.process.terminate())
                 {
                     let pid = self.pid(worker);
-                    note!(deferred, WARN, %worker, pid, %error, "failed to terminate a worker");
+                    note!(deferred, WARN, %worker, pid, %error, "cannot terminate a worker");
                 }
             }
             Action::Kill { worker, cause, at_once } => {

@@ -61,7 +61,7 @@ pub(super) fn kill_orphaned(shared: &Shared, process: &Arc<WorkerProcess>) {
     // The reaper does the rest, or the drop of the process.
     cleaner::kill(shared, process, false);
     if !is_ready {
-        let reason = format!("{worker} could not be started: its attendant thread panicked");
+        let reason = format!("{worker} cannot be started: its attendant thread panicked");
         let failure = StartFailure { permanent: false, reason: reason.into() };
         let event = Event::StartFailed { worker, failure };
         return shared.remove_dead(worker, event, EventData::Nothing);
@@ -127,7 +127,7 @@ fn describe(death: &Death) -> String {
 fn end_process(shared: &Shared, process: &WorkerProcess) -> Exit {
     process.end().unwrap_or_else(|error| {
         let pid = process.pid();
-        note!(shared.supervisor.output, WARN, pid, %error, "failed to kill a worker");
+        note!(shared.supervisor.output, WARN, pid, %error, "cannot kill a worker");
         Exit::Unknown
     })
 }

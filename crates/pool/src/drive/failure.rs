@@ -15,7 +15,7 @@ impl Shared {
     /// Breaks the pool because one of its threads cannot do its work anymore. Its workers are
     /// killed, so that all tasks get outcomes.
     pub(super) fn give_up(&self, part: &str, problem: &dyn fmt::Display) {
-        let reason = format!("failed to {part}: {problem}");
+        let reason = format!("cannot {part}: {problem}");
         self.step(Event::Break { reason: reason.into() }, EventData::Nothing);
         let workers: Vec<WorkerId> =
             self.lock().worker_slots.iter().flatten().map(|slot| slot.id).collect();
@@ -30,11 +30,11 @@ impl Shared {
     pub(super) fn could_not_kill(&self, process: &WorkerProcess, error: io::Error) {
         let (worker, pid) = (process.worker(), process.pid().unwrap_or(0));
         let reason = format!(
-            "{worker} (pid {pid}) could not be killed and was left behind: {error}; a program must drop privileges before it builds a pool"
+            "{worker} (pid {pid}) cannot be killed and was left behind: {error}; a program must drop privileges before it builds a pool"
         );
         note!(
             self.supervisor.output, WARN, %worker, pid, %error,
-            "failed to kill a worker, which was left behind"
+            "cannot kill a worker, which was left behind"
         );
         self.left_behind.lock().push(pid);
         self.step(Event::Break { reason: reason.into() }, EventData::Nothing);

@@ -80,7 +80,7 @@ impl Core {
         #[cfg(feature = "journal")]
         if let Some(journal) = &mut self.journal {
             if let Err(error) = journal.record(&mut self.scheduler, now, event, &mut self.outbox) {
-                note!(deferred, WARN, %error, "failed to write the journal; it ends here");
+                note!(deferred, WARN, %error, "cannot write the journal; it ends here");
                 self.journal = None;
             }
             return;

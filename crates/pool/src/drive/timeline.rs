@@ -17,7 +17,7 @@ use crate::error::PoolError;
 pub(super) fn create(config: &Config) -> Result<Option<Arc<Timeline>>, PoolError> {
     let Some(path) = &config.trace else { return Ok(None) };
     let timeline = Timeline::create(path).map_err(|error| {
-        let problem = format!("failed to create {}: {error}", path.display());
+        let problem = format!("cannot create {}: {error}", path.display());
         PoolError::Configuration { field: "trace", problem }
     })?;
     Ok(Some(Arc::new(timeline)))

@@ -172,7 +172,7 @@ impl Results {
     #[cold]
     fn is_malformed(&self, index: u32, error: &CodecError) -> TaskError {
         let error = codec::chain(error);
-        let message = format!("the result arrived but could not be decoded: {error}");
+        let message = format!("the result arrived but cannot be decoded: {error}");
         self.failed(TaskErrorKind::Codec { message }, index)
     }
 

@@ -124,7 +124,7 @@ impl PoolTask {
     ) -> Result<T, TaskError> {
         value.decode().map_err(|error| {
             let error = codec::chain(&error);
-            let message = format!("the result arrived but could not be decoded: {error}");
+            let message = format!("the result arrived but cannot be decoded: {error}");
             self.failure(run, TaskErrorKind::Codec { message })
         })
     }

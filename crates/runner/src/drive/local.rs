@@ -179,10 +179,7 @@ impl Place for Local {
         drive.drain(slot);
         drive.place.unwatch(slot);
         let Some(live) = drive.place.live[slot].take() else { return };
-        tracing::warn!(
-            number = live.attempt.number,
-            "a job could not be killed and is still running"
-        );
+        tracing::warn!(number = live.attempt.number, "a job cannot be killed and is still running");
         drive.collected.insert(slot, live.abandon());
         drive.report_at(time, machine::Event::Abandoned(slot));
     }

@@ -127,7 +127,7 @@ impl<S: Supervised> Handshake<'_, S> {
         let connect = || connector.connect(server, &self.token, limit);
         let connected = self.process.connect(connect);
         let link = connected.ok_or(HandshakeError::Gone)?.map_err(|error| {
-            HandshakeError::Transient(format!("its link could not be opened: {error}"))
+            HandshakeError::Transient(format!("its link cannot be opened: {error}"))
         })?;
         self.send(&ToWorkerControl::Go)?;
         match self.receive()? {
@@ -149,7 +149,7 @@ impl<S: Supervised> Handshake<'_, S> {
             Some(connector) => (connector.kind(), SlotTable::words(settings.credit)),
         };
         let segment = require_reserve().and_then(|()| Segment::create("brigade", words)).map_err(
-            |error| HandshakeError::Transient(format!("failed to make its shared memory: {error}")),
+            |error| HandshakeError::Transient(format!("cannot make its shared memory: {error}")),
         )?;
         // A system that refuses this much address space has to do without arenas.
         let arenas = shared.and_then(|shared| {
@@ -169,7 +169,7 @@ impl<S: Supervised> Handshake<'_, S> {
             require_reserve().and_then(|()| output.open_events(streams)).map(|end| (level, end))
         });
         let events = events.transpose().map_err(|error| {
-            HandshakeError::Transient(format!("failed to make the pipe for its events: {error}"))
+            HandshakeError::Transient(format!("cannot make the pipe for its events: {error}"))
         })?;
         let hello = Hello {
             arenas: arenas.as_ref().map_or((0, 0), |(arguments, results)| {
@@ -193,14 +193,14 @@ impl<S: Supervised> Handshake<'_, S> {
             finalizer: settings.setup.finalizer.map(FunctionOffset::raw),
         };
         let packet = ToWorkerControl::Hello(hello).encode().map_err(|error| {
-            HandshakeError::Permanent(format!("failed to encode the greeting: {error}"))
+            HandshakeError::Permanent(format!("cannot encode the greeting: {error}"))
         })?;
         let mut descriptors = vec![segment.as_fd()];
         descriptors.extend(lifeline.as_ref().map(AsFd::as_fd));
         descriptors.extend(events.as_ref().map(|(_, end)| end.as_fd()));
         let bell = shared.map(|shared| shared.doorbell);
         let ringers = bell.map(Doorbell::for_worker).transpose().map_err(|error| {
-            HandshakeError::Transient(format!("failed to make its doorbell: {error}"))
+            HandshakeError::Transient(format!("cannot make its doorbell: {error}"))
         })?;
         descriptors.extend(bell.map(|bell| bell.page().as_fd()));
         descriptors.extend(ringers.iter().flatten().map(AsFd::as_fd));
@@ -269,7 +269,7 @@ impl<S: Supervised> Handshake<'_, S> {
 
     fn send(&self, message: &ToWorkerControl) -> Result<(), HandshakeError> {
         let packet = message.encode().map_err(|error| {
-            HandshakeError::Permanent(format!("failed to encode a control message: {error}"))
+            HandshakeError::Permanent(format!("cannot encode a control message: {error}"))
         })?;
         self.send_packet(&packet, &[])
     }
@@ -298,7 +298,7 @@ impl<S: Supervised> Handshake<'_, S> {
                 Ok(_) => garbage("a message before it closed its control socket"),
             }
         } else {
-            HandshakeError::Transient(format!("failed to write to its control socket: {error}"))
+            HandshakeError::Transient(format!("cannot write to its control socket: {error}"))
         }
     }
 
@@ -311,7 +311,7 @@ impl<S: Supervised> Handshake<'_, S> {
             Ok(Received::Closed) => Err(self.closed()),
             Ok(Received::TimedOut) => Err(self.too_late()),
             Err(error) => Err(HandshakeError::Transient(format!(
-                "failed to read from its control socket: {error}"
+                "cannot read from its control socket: {error}"
             ))),
         }
     }

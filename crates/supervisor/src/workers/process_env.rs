@@ -122,12 +122,12 @@ pub fn check_variable(
 fn check_directory(path: &Path) -> Result<PathBuf, EnvError> {
     let wrong = |problem| EnvError { field: "current_dir", problem };
     let found = std::fs::metadata(path)
-        .map_err(|error| wrong(format!("failed to access {}: {error}", path.display())))?;
+        .map_err(|error| wrong(format!("cannot access {}: {error}", path.display())))?;
     if !found.is_dir() {
         return Err(wrong(format!("{} is not a directory", path.display())));
     }
     std::path::absolute(path)
-        .map_err(|error| wrong(format!("failed to make {} absolute: {error}", path.display())))
+        .map_err(|error| wrong(format!("cannot make {} absolute: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -79,5 +79,5 @@ fn offset(entry: EntryPoint) -> Result<FunctionOffset, String> {
 
 fn seal(parts: &[&[u8]]) -> Result<SealedBytes, String> {
     SealedBytes::create("brigade-initializer", parts)
-        .map_err(|error| format!("failed to make shared memory for its argument: {error}"))
+        .map_err(|error| format!("cannot make shared memory for its argument: {error}"))
 }

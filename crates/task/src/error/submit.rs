@@ -32,7 +32,7 @@ pub enum SubmitErrorKind {
         reason: String,
     },
     /// The argument could not be encoded.
-    #[error("the argument could not be encoded: {message}")]
+    #[error("the argument cannot be encoded: {message}")]
     Codec {
         /// Description of the failure, with the name of the type.
         message: String,

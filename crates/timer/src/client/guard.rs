@@ -48,7 +48,7 @@ impl Drop for TimerGuard {
             && let Err(error) = self.client.release(self.scope.clone())
         {
             // A server that is gone kills nobody; one that is stalled may still do so.
-            tracing::warn!(%error, "failed to release a deadline");
+            tracing::warn!(%error, "cannot release a deadline");
         }
     }
 }

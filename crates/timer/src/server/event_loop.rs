@@ -166,7 +166,7 @@ impl EventLoop {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    let reason = format!("failed to accept a client: {error}");
+                    let reason = format!("cannot accept a client: {error}");
                     self.report(&TimerEvent::TurnFailed { reason });
                     break;
                 }
@@ -287,7 +287,7 @@ impl EventLoop {
         match self.timer.set(next) {
             Ok(()) => (self.set_to, self.fired) = (next, false),
             Err(error) => {
-                let reason = format!("failed to set the timer: {error}");
+                let reason = format!("cannot set the timer: {error}");
                 self.report(&TimerEvent::TurnFailed { reason });
             }
         }

@@ -148,7 +148,7 @@ impl Writer {
             Entry::NotStarted { worker, at } => {
                 self.row(worker)?.ordered = None;
                 let process = Process { worker: text(worker) };
-                self.point(worker, ("failed to start", "end"), at, &process)
+                self.point(worker, ("did not start", "end"), at, &process)
             }
             Entry::Queue { tasks, at } => {
                 let count = Count { tasks: Some(tasks), entries: None };

@@ -58,7 +58,7 @@ impl OtherArenas {
             }
             Some(_) => Err(io::ErrorKind::InvalidData.into()),
             None => Err(io::Error::other(
-                "the host could not send it, nor its bytes, which exceed `message_limit`",
+                "the host cannot send it, nor its bytes, which exceed `message_limit`",
             )),
         }
     }

@@ -87,7 +87,7 @@ impl Lent {
             Buffer::Foreign(file, _) => {
                 let arena = ArenaRef { inode: file.inode, length: file.size };
                 let arena = others.find(arena).map_err(|error| {
-                    format!("failed to receive the shared memory of another worker: {error}")
+                    format!("cannot receive the shared memory of another worker: {error}")
                 })?;
                 SharedBuf::in_foreign(&arena, offset, length, guard).ok_or(NOT_HERE)?
             }

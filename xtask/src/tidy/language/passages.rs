@@ -15,7 +15,9 @@ pub(super) struct Passage<'a> {
 pub(super) enum Style {
     /// A block of `///` or `//!` lines.
     Documentation,
-    /// Another comment, a string literal, or a document.
+    /// A string literal.
+    Message,
+    /// Another comment, or a document.
     Other,
 }
 
@@ -86,7 +88,11 @@ pub(super) fn of_markdown(text: &str) -> Passage<'_> {
 
 fn passage<'a>(token: &Token<'a>) -> Passage<'a> {
     let marker = marker(token);
-    let style = if matches!(marker, "///" | "//!") { Style::Documentation } else { Style::Other };
+    let style = match (token.kind, marker) {
+        (_, "///" | "//!") => Style::Documentation,
+        (Kind::String, _) => Style::Message,
+        _ => Style::Other,
+    };
     // `lines` would return nothing for an empty comment, which separates paragraphs.
     let lines = (token.line..).zip(token.text[marker.len()..].split('\n')).collect();
     Passage { style, lines }
@@ -123,7 +129,7 @@ mod tests {
             (Style::Documentation, "a b"),
             (Style::Documentation, "c"),
             (Style::Other, "d"),
-            (Style::Other, "\"f\""),
+            (Style::Message, "\"f\""),
             (Style::Other, "g"),
             (Style::Other, "/* h */"),
         ];

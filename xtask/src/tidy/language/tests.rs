@@ -49,6 +49,14 @@ fn phrases_are_found_in_comments_strings_and_documents() {
 }
 
 #[test]
+fn a_message_says_cannot() {
+    for phrase in [concat!("failed ", "to"), concat!("could ", "not"), concat!("unable ", "to")] {
+        assert_eq!(lines(&format!("const A: &str = \"{phrase} open\";\n")), [1], "{phrase}");
+        assert!(lines(&format!("/// Returns what it {phrase} open.\n")).is_empty(), "{phrase}");
+    }
+}
+
+#[test]
 fn phrases_are_found_across_lines() {
     assert_eq!(lines(concat!("/// Starts so\n", "/// many workers.\n")), [1]);
 }

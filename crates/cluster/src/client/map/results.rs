@@ -56,6 +56,6 @@ impl Results {
 
 fn decoded<R: DeserializeOwned + 'static>(value: &[u8]) -> Result<R, TaskError> {
     decode(value).map_err(|error| {
-        failure::codec(format!("the result could not be decoded: {}", chain(&error)), None)
+        failure::codec(format!("the result cannot be decoded: {}", chain(&error)), None)
     })
 }

@@ -183,7 +183,7 @@ impl Driver {
     async fn acknowledge(&self, reply: Subject, kind: Bytes) {
         // Nothing rests on it: the task would be delivered again, and its outcome be found.
         if let Err(error) = self.client.publish(reply, kind).await {
-            tracing::debug!(%error, "failed to send an acknowledgment");
+            tracing::debug!(%error, "cannot send an acknowledgment");
         }
     }
 }

@@ -70,7 +70,7 @@ impl Driver {
                 match result {
                     Ok(swept) => self.swept(swept),
                     Err(reason) => {
-                        tracing::debug!(reason, "failed to look for stuck messages");
+                        tracing::debug!(reason, "cannot look for stuck messages");
                         self.sweep_period = FIRST_SWEEP_PERIOD.max(self.sweep_period / 2);
                     }
                 }
@@ -132,7 +132,7 @@ impl Driver {
                 match payloads.put(&key, outcome.items.clone()).await {
                     Ok(body) => return JobEnd::Stored { token, outcome, body },
                     Err(error) => {
-                        tracing::warn!(%key, error = chain(&error), "failed to store an outcome; trying again");
+                        tracing::warn!(%key, error = chain(&error), "cannot store an outcome; trying again");
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
@@ -179,7 +179,7 @@ impl Driver {
             match context.settings.lanes(&context.jetstream).await {
                 Ok(lanes) => JobEnd::Lanes(lanes),
                 Err(error) => {
-                    tracing::warn!(error = chain(&error), "failed to list the lanes of the queue");
+                    tracing::warn!(error = chain(&error), "cannot list the lanes of the queue");
                     JobEnd::Nothing
                 }
             }

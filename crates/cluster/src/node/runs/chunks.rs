@@ -142,7 +142,7 @@ impl Chunks {
         };
         match thread::Builder::new().name("brigade-chunks".to_owned()).spawn(run) {
             Ok(_) => self.threads += 1,
-            Err(error) => tracing::error!(%error, "failed to start a thread for chunks"),
+            Err(error) => tracing::error!(%error, "cannot start a thread for chunks"),
         }
     }
 }

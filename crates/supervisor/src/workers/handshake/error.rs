@@ -103,7 +103,7 @@ pub(super) fn explain(
         (HandshakeError::Gone, Err(error)) => (false, format!("{when} ({error})")),
     };
     let pid = process.pid().unwrap_or(0);
-    let mut reason = format!("{} (pid {pid}) could not be started: {what}", process.worker());
+    let mut reason = format!("{} (pid {pid}) cannot be started: {what}", process.worker());
     if let Some(line) = last_line(&death.stderr_tail) {
         reason.push_str("; its last line on stderr: ");
         reason.push_str(line);

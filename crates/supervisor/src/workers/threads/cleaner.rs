@@ -72,7 +72,7 @@ fn note_swept(owner: &impl Supervised, process: &WorkerProcess, swept: Swept) {
     if !escaped.is_empty() || !unseen.is_empty() {
         note!(
             output, WARN, %worker, pid, ?escaped, ?unseen,
-            "failed to kill processes that a worker had started"
+            "cannot kill processes that a worker had started"
         );
     }
 }

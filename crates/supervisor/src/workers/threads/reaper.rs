@@ -233,7 +233,7 @@ impl<S: Supervised> ReaperThread<'_, S> {
                 // death is certain.
                 let pid = process.pid();
                 note!(
-                    self.output(), WARN, pid, %error, "failed to read the exit status of a worker"
+                    self.output(), WARN, pid, %error, "cannot read the exit status of a worker"
                 );
                 Exit::Unknown
             }

@@ -73,7 +73,7 @@ fn or_refuse<T>(
         Ok(Err((operation, error))) => {
             // Otherwise the system may have more descriptors or memory in a moment.
             let is_permanent = matches!(error.get_ref(), Some(cause) if cause.is::<Unusable>());
-            refuse(owner, worker, is_permanent, &format!("failed to {operation}: {error}"));
+            refuse(owner, worker, is_permanent, &format!("cannot {operation}: {error}"));
         }
         // The panic hook has reported it. The thread has to live on: the kernel would kill all
         // workers with it.
@@ -83,7 +83,7 @@ fn or_refuse<T>(
 }
 
 fn refuse(owner: &impl Supervised, worker: WorkerId, is_permanent: bool, reason: &str) {
-    let reason = format!("{worker} could not be started: {reason}");
+    let reason = format!("{worker} cannot be started: {reason}");
     owner.start_failed(worker, StartError { is_permanent, reason });
 }
 
@@ -198,7 +198,7 @@ fn attend(owner: &impl Supervised, process: &Arc<WorkerProcess>) {
         }
         Err(failure) => {
             let cause = failure.reason.clone();
-            note!(output, WARN, %worker, pid, cause, "worker failed to start");
+            note!(output, WARN, %worker, pid, cause, "worker did not start");
             owner.start_failed(worker, failure);
         }
     }
