@@ -25,6 +25,7 @@ mod test_names;
 mod tuning;
 mod unsafe_code;
 mod wire_hash;
+mod wrapping;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -63,6 +64,7 @@ const CHECKS: &[Check] = &[
     conformance::check,
     published::check,
     errors::check,
+    wrapping::check,
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
