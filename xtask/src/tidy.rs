@@ -23,6 +23,7 @@ mod paths;
 pub(crate) mod published;
 mod test_names;
 mod tuning;
+mod type_names;
 mod unsafe_code;
 mod wire_hash;
 mod wrapping;
@@ -53,6 +54,7 @@ const CHECKS: &[Check] = &[
     circles::check,
     budget::check,
     test_names::check,
+    type_names::check,
     tuning::check,
     banned::check,
     paths::check,

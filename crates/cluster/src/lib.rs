@@ -64,9 +64,9 @@ mod payload;
 mod publisher;
 mod queue_options;
 mod setup;
-#[cfg(test)]
-mod stale_server;
 mod task_name;
+#[cfg(test)]
+mod tests;
 
 #[doc(hidden)]
 pub use client::internals;

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::names::{Names, Queue};
     use crate::setup::QueueSettings;
-    use crate::stale_server::{Consumers, StaleServer};
+    use crate::tests::stale_server::{Consumers, StaleServer};
 
     #[tokio::test]
     async fn a_payload_is_found_that_a_follower_has_not_heard_of() {

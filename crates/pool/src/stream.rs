@@ -99,16 +99,10 @@ pub struct Stream<A, R> {
     /// The function, if it runs in this process.
     here: Option<Here<A, R>>,
     settings: Settings,
-    state: Mutex<State<R>>,
+    machine: Mutex<Machine<Task<R>>>,
     /// Notified when there may be room for an input.
     room: Condvar,
     arrivals: Arrivals,
-}
-
-/// The state behind the stream's lock.
-#[derive(Debug)]
-struct State<R> {
-    machine: Machine<Task<R>>,
 }
 
 impl<A, R> Stream<A, R> {
@@ -129,15 +123,15 @@ impl<A, R> Stream<A, R> {
             function,
             here,
             settings,
-            state: Mutex::new(State { machine }),
+            machine: Mutex::new(machine),
             room: Condvar::new(),
             arrivals: Arrivals::default(),
         }
     }
 
-    /// Locks the state for `act`, after hearing of the tasks that have finished, and notifies
+    /// Locks the machine for `act`, after hearing of the tasks that have finished, and notifies
     /// consumers if there is something for them then. May run their wakers.
-    fn with_state<T>(&self, act: impl FnOnce(&mut State<R>) -> T) -> T {
+    fn with_machine<T>(&self, act: impl FnOnce(&mut Machine<Task<R>>) -> T) -> T {
         let (result, notify) = self.locked(act);
         if notify {
             self.arrivals.notify(&self.shared);
@@ -146,14 +140,14 @@ impl<A, R> Stream<A, R> {
     }
 
     /// Does the same, but returns `true` if the caller has to notify the consumers.
-    fn locked<T>(&self, act: impl FnOnce(&mut State<R>) -> T) -> (T, bool) {
-        let mut state = self.state.lock();
+    fn locked<T>(&self, act: impl FnOnce(&mut Machine<Task<R>>) -> T) -> (T, bool) {
+        let mut machine = self.machine.lock();
         while let Some(id) = self.arrivals.completions.take() {
-            state.machine.finished(id);
+            machine.finished(id);
         }
-        state.machine.set_share(share(&self.shared, &self.settings));
-        let result = act(&mut state);
-        let ready = state.machine.is_ready() || state.machine.is_over();
+        machine.set_share(share(&self.shared, &self.settings));
+        let result = act(&mut machine);
+        let ready = machine.is_ready() || machine.is_over();
         (result, self.arrivals.set_ready(ready))
     }
 }
@@ -175,7 +169,7 @@ impl<A, R> Drop for Stream<A, R> {
         if self.shared.is_forked() {
             return;
         }
-        let (submitted, others) = self.state.get_mut().machine.close();
+        let (submitted, others) = self.machine.get_mut().close();
         for task in submitted.iter().chain(&others) {
             task.cancel(&self.shared);
         }

@@ -6,9 +6,8 @@
 
 mod passages;
 
-use std::path::Path;
-
 use super::Finding;
+use super::links::is_markdown;
 use crate::checkout::{Checkout, File};
 
 use passages::{Passage, Style};
@@ -91,8 +90,8 @@ fn check_file(file: &File) -> Vec<Finding> {
 
 /// Returns `true` for the documents that users read: README.md and everything below a `docs`.
 fn is_document(path: &str) -> bool {
-    let markdown = Path::new(path).extension().is_some_and(|extension| extension == "md");
-    path == "README.md" || markdown && (path.starts_with("docs/") || path.contains("/docs/"))
+    path == "README.md"
+        || is_markdown(path) && (path.starts_with("docs/") || path.contains("/docs/"))
 }
 
 fn check_openings(path: &str, passage: &Passage<'_>, findings: &mut Vec<Finding>) {

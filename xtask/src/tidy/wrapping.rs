@@ -2,13 +2,14 @@
 //! about 130 columns.
 
 use super::Finding;
+use super::links::is_markdown;
 use crate::checkout::Checkout;
 
 /// A longer line is a whole sentence.
 const WRAPPED: usize = 150;
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
-    let documents = checkout.files.iter().filter(|file| file.path.ends_with(".md"));
+    let documents = checkout.files.iter().filter(|file| is_markdown(&file.path));
     documents.filter_map(|file| check_document(&file.path, &file.text)).collect()
 }
 

@@ -224,7 +224,7 @@ mod tests {
     use crate::names::{Lane, Names, Priority, Queue};
     use crate::needs::Class;
     use crate::setup::QueueSettings;
-    use crate::stale_server::{Consumers, StaleServer};
+    use crate::tests::stale_server::{Consumers, StaleServer};
 
     #[test]
     fn letters_are_found_that_followers_have_not_heard_of() {

@@ -19,7 +19,7 @@ use super::*;
 use crate::error::ClusterError;
 use crate::names::{Names, Queue, TaskKey};
 use crate::setup::QueueSettings;
-use crate::stale_server::{Consumers, StaleServer};
+use crate::tests::stale_server::{Consumers, StaleServer};
 use fake_node::FakeNode;
 use server::Server;
 

@@ -231,7 +231,7 @@ mod tests {
     use crate::names::{ItemId, Names, Origin, Priority, Queue, TaskKey};
     use crate::needs::Class;
     use crate::setup::QueueSettings;
-    use crate::stale_server::{Consumers, StaleServer};
+    use crate::tests::stale_server::{Consumers, StaleServer};
 
     fn key(number: u64) -> TaskKey {
         TaskKey { origin: Origin::batch("b").unwrap(), item: ItemId::number(number) }

@@ -95,16 +95,16 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
     /// Takes the next item and submits the next input.
     fn next(&self) -> Next<R> {
         loop {
-            let taken = self.with_state(|state| {
-                let is_over = state.machine.is_over();
-                let epoch = state.machine.epoch();
-                flat::take(&mut state.machine).ok_or(is_over).map(|turn| (epoch, turn))
+            let taken = self.with_machine(|machine| {
+                let is_over = machine.is_over();
+                let epoch = machine.epoch();
+                flat::take(machine).ok_or(is_over).map(|turn| (epoch, turn))
             });
             let (epoch, id, task) = match taken {
                 Ok((epoch, Turn::End(id, task))) => (epoch, id, task),
                 Ok((epoch, Turn::Item(id, task, taken))) => {
                     let item = task.emitted_item(id, &taken);
-                    if self.with_state(|state| state.machine.epoch()) == epoch {
+                    if self.with_machine(|machine| machine.epoch()) == epoch {
                         return Next::Item(item);
                     }
                     continue;
@@ -121,7 +121,7 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
             let Some(item) = task.into_item(id) else { continue };
             // Decoding may have taken long.
             let ended = item.ended();
-            if self.with_state(|state| state.machine.deliver(epoch, ended)) {
+            if self.with_machine(|machine| machine.deliver(epoch, ended)) {
                 return Next::Item(item);
             }
         }
@@ -134,7 +134,7 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
             return None;
         }
         let time = clock::now();
-        let (stall, look_again) = self.with_state(|state| state.machine.wait(time, after));
+        let (stall, look_again) = self.with_machine(|machine| machine.wait(time, after));
         if let Some(Stall { quiet, waiting, submitted, oldest }) = stall {
             let label = self.settings.task.label.clone();
             note!(

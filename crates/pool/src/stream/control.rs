@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::machine::Machine;
 use super::task::Task;
 use super::{Stream, StreamReport};
 use crate::cell::TaskCell;
@@ -15,7 +16,7 @@ impl<A, R> Stream<A, R> {
         if self.shared.is_forked() {
             return;
         }
-        self.with_state(|state| state.machine.finish());
+        self.with_machine(Machine::finish);
         self.room.notify_all();
     }
 
@@ -28,7 +29,7 @@ impl<A, R> Stream<A, R> {
         if self.shared.is_forked() {
             return 0;
         }
-        let (submitted, others) = self.with_state(|state| state.machine.reset());
+        let (submitted, others) = self.with_machine(Machine::reset);
         self.room.notify_all();
         for task in submitted.iter().chain(&others) {
             task.cancel(&self.shared);
@@ -49,7 +50,7 @@ impl<A, R> Stream<A, R> {
             return Ok(StreamReport::default());
         }
         let deadline = Instant::now().checked_add(timeout);
-        let (submitted, others) = self.with_state(|state| state.machine.close());
+        let (submitted, others) = self.with_machine(Machine::close);
         self.room.notify_all();
         for task in submitted.iter().chain(&others) {
             task.cancel(&self.shared);
@@ -75,7 +76,7 @@ impl<A, R> Stream<A, R> {
     /// Returns `true` if the stream holds as many inputs as its limits allow, so that `put` would
     /// wait.
     pub fn is_full(&self) -> bool {
-        !self.shared.is_forked() && self.with_state(|state| state.machine.is_full())
+        !self.shared.is_forked() && self.with_machine(|machine| machine.is_full())
     }
 
     /// Returns `true` if no input is pending.
@@ -88,7 +89,7 @@ impl<A, R> Stream<A, R> {
         if self.shared.is_forked() {
             return 0;
         }
-        self.with_state(|state| state.machine.pending())
+        self.with_machine(|machine| machine.pending())
     }
 
     /// Returns the figures of the stream.
@@ -96,6 +97,6 @@ impl<A, R> Stream<A, R> {
         if self.shared.is_forked() {
             return StreamReport::default();
         }
-        self.with_state(|state| state.machine.report())
+        self.with_machine(|machine| machine.report())
     }
 }

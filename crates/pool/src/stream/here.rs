@@ -25,9 +25,9 @@ impl<A, R> Stream<A, R> {
                 return Err(Full::new(kind, input));
             }
             // A stream without workers has no inputs that wait: the id is submitted at once.
-            let put = self.with_state(|state| {
-                let id = state.machine.put(Task::Running, clock::now()).ok()?;
-                state.machine.submit_next().map(|_| id)
+            let put = self.with_machine(|machine| {
+                let id = machine.put(Task::Running, clock::now()).ok()?;
+                machine.submit_next().map(|_| id)
             });
             if let Some(id) = put {
                 break id;
@@ -44,7 +44,7 @@ impl<A, R> Stream<A, R> {
         let (worker, attempt) = (None, Attempt::first().get());
         let item = Item { id, index: 0, queued, started, finished, worker, attempt, result };
         let item = Task::Ran(Box::new(item));
-        let dropped = self.with_state(|state| state.machine.finished_as(id, item));
+        let dropped = self.with_machine(|machine| machine.finished_as(id, item));
         // Not under the lock.
         drop(dropped);
         Ok(id)

@@ -66,7 +66,7 @@ where
         let (input, task) = self.encode(input, None, queued);
         let mut task = Task::Pool(task);
         let id = loop {
-            match self.with_state(|state| state.machine.put(task, clock::now())) {
+            match self.with_machine(|machine| machine.put(task, clock::now())) {
                 Ok(id) => break id,
                 // Another producer came first.
                 Err((_, refused)) => task = refused,
@@ -87,13 +87,13 @@ where
         when_full: WhenFull,
     ) -> Result<u64, Full<A>> {
         loop {
-            let id = self.with_state(|state| state.machine.next_id());
+            let id = self.with_machine(|machine| machine.next_id());
             let (returned, task) = self.encode(input, self.seed_of(id), queued);
             input = returned;
-            let put = self.with_state(|state| {
+            let put = self.with_machine(|machine| {
                 let task = Task::Pool(task);
-                if state.machine.next_id() == id {
-                    state.machine.put(task, clock::now()).map_err(|(_, task)| task)
+                if machine.next_id() == id {
+                    machine.put(task, clock::now()).map_err(|(_, task)| task)
                 } else {
                     Err(task)
                 }
@@ -157,18 +157,18 @@ impl<A, R> Stream<A, R> {
 
     /// Blocks until an input is accepted, or returns the reason why none is.
     pub(super) fn wait_for_room(&self, when_full: WhenFull) -> Result<(), PutErrorKind> {
-        let mut state = self.state.lock();
+        let mut machine = self.machine.lock();
         loop {
-            match (state.machine.accepts(), when_full) {
+            match (machine.accepts(), when_full) {
                 (Err(PutErrorKind::Full), WhenFull::Wait | WhenFull::Exceed) => {
-                    state = self.room.wait(state);
+                    machine = self.room.wait(machine);
                 }
                 (Err(PutErrorKind::Full), WhenFull::WaitUntil(deadline)) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return Err(PutErrorKind::TimedOut);
                     }
-                    state = self.room.wait_timeout(state, left).0;
+                    machine = self.room.wait_timeout(machine, left).0;
                 }
                 (accepts, _) => return accepts,
             }
@@ -181,10 +181,10 @@ impl<A, R> Stream<A, R> {
         let mut notify = false;
         loop {
             // No waker runs before the submission, which it might wait for.
-            let ((next, epoch), is_news) = self.locked(|state| {
-                let next = state.machine.submit_next();
+            let ((next, epoch), is_news) = self.locked(|machine| {
+                let next = machine.submit_next();
                 let next = next.and_then(|(id, task)| Some((id, task.as_pool()?.clone())));
-                (next, state.machine.epoch())
+                (next, machine.epoch())
             });
             // A reset that came before the submission could not cancel the task.
             if let Some((_, cell)) = last.take().filter(|(submitted, _)| *submitted != epoch) {

@@ -1,0 +1,3 @@
+//! Helpers of unit tests.
+
+pub(crate) mod stale_server;
