@@ -54,6 +54,7 @@ pub type ClusterSubmitFuture<A, R> = brigade_task::SubmitFuture<A, R, Shared>;
 #[doc(hidden)]
 pub mod internals {
     pub use super::cell::{TaskCell, Unsubmitted};
+    pub use super::map::{Chunks, Results};
     pub use super::record::{Encoded, Facts};
     pub use super::shared::Shared;
 }

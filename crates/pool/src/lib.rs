@@ -94,12 +94,13 @@ pub use task::TaskBuilder;
 
 use drive::Shared;
 
-/// The types that handles of a pool reach. Not a part of the interface.
+/// The types that handles and maps of a pool reach. Not a part of the interface.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::bytes::{Bytes, Few};
     pub use crate::cell::{Attached, Content, Facts, TaskCell};
     pub use crate::drive::Shared;
+    pub use crate::map::{Chunks, Results};
     pub use crate::payload::{ArenaValue, Argument, BufferedArgument, BufferedValue, Part, Value};
     pub use crate::submission::Submission;
 }

@@ -48,6 +48,8 @@ mod executor;
 #[doc(hidden)]
 pub mod function;
 mod handle;
+#[doc(hidden)]
+pub mod map;
 mod outcome;
 mod plain;
 mod promise;
@@ -65,5 +67,6 @@ pub use error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut
 pub use executor::Executor;
 pub use function::{Function, NamedFunction};
 pub use handle::{Handle, TaskState};
+pub use map::{Map, MapUnordered};
 pub use submit_future::SubmitFuture;
 pub use wait::{Until, Waited, wait};

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::ClusterHandle;
-use super::map::{ClusterMap, ClusterMapUnordered};
+use super::map::{Chunks, ClusterMap, ClusterMapUnordered};
 use super::mapped::Mapped;
 use super::prepare::Place;
 use super::shared::{Command, Shared};
@@ -158,12 +158,8 @@ impl<'cluster> Batch<'cluster> {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        ClusterMap::new(
-            self.shared,
-            Some(self.mapped()),
-            function.name_and_types(),
-            inputs.into_iter(),
-        )
+        let (batch, names) = (Some(self.mapped()), function.name_and_types());
+        ClusterMap::new(Chunks::new(self.shared, batch, names, inputs.into_iter()))
     }
 
     /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
@@ -179,12 +175,8 @@ impl<'cluster> Batch<'cluster> {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        ClusterMapUnordered::new(
-            self.shared,
-            Some(self.mapped()),
-            function.name_and_types(),
-            inputs.into_iter(),
-        )
+        let (batch, names) = (Some(self.mapped()), function.name_and_types());
+        ClusterMapUnordered::new(Chunks::new(self.shared, batch, names, inputs.into_iter()))
     }
 
     fn mapped(&self) -> Mapped {

@@ -13,7 +13,7 @@ use super::ClusterHandle;
 use super::ClusterSubmitFuture;
 use super::batch::Batch;
 use super::builder::ClusterBuilder;
-use super::map::{ClusterMap, ClusterMapUnordered};
+use super::map::{Chunks, ClusterMap, ClusterMapUnordered};
 use super::prepare::Place;
 use super::shared::{Command, Shared};
 use super::task::ClusterTask;
@@ -157,7 +157,8 @@ impl Cluster {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        ClusterMap::new(&self.shared, None, function.name_and_types(), inputs.into_iter())
+        let names = function.name_and_types();
+        ClusterMap::new(Chunks::new(&self.shared, None, names, inputs.into_iter()))
     }
 
     /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
@@ -173,7 +174,8 @@ impl Cluster {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        ClusterMapUnordered::new(&self.shared, None, function.name_and_types(), inputs.into_iter())
+        let names = function.name_and_types();
+        ClusterMapUnordered::new(Chunks::new(&self.shared, None, names, inputs.into_iter()))
     }
 
     /// Opens a named batch: a set of tasks that a later run of the program continues. See

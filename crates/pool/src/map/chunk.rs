@@ -1,8 +1,10 @@
 //! The results of a chunk of a map.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
+use brigade_task::map::ChunkResults;
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, TaskId, items};
@@ -26,7 +28,7 @@ pub(super) struct Items {
 
 /// Results of consecutive items.
 #[derive(Debug)]
-pub(super) struct Results {
+pub struct Results {
     items: Items,
     label: Option<Arc<str>>,
     yielded: u32,
@@ -123,15 +125,6 @@ impl Results {
         }
     }
 
-    /// Returns the index of the first item among the map's inputs.
-    pub(super) fn position(&self) -> u64 {
-        self.items.position
-    }
-
-    pub(super) fn len(&self) -> u64 {
-        self.items.count.into()
-    }
-
     pub(super) fn encoded_bytes(&self) -> usize {
         let in_arena = self.in_arena.iter().map(|(_, value)| value.0.len());
         let buffers = self.buffers.iter().flat_map(|(_, buffers)| buffers).map(|it| it.len());
@@ -198,5 +191,12 @@ impl Results {
         }
         let (_, error) = self.all_failed.as_ref().filter(|(from, _)| *from <= index)?;
         Some(error.clone().of_item(self.items.id(index)))
+    }
+}
+
+impl ChunkResults for Results {
+    fn positions(&self) -> Range<u64> {
+        let Items { position, count, .. } = self.items;
+        position..position + u64::from(count)
     }
 }

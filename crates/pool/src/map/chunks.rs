@@ -3,6 +3,7 @@
 
 #[cfg(feature = "futures")]
 mod futures;
+mod next;
 mod submit;
 
 use std::collections::{HashMap, VecDeque};
@@ -29,6 +30,7 @@ use crate::payload::append_buffers;
 use crate::task::label_of;
 use crate::when_full::WhenFull;
 use brigade_task::backend::Wait;
+use brigade_task::map::Turn;
 
 /// Number of frames per worker: one that runs, one that is ready when it ends, one that replaces
 /// that one.
@@ -58,7 +60,7 @@ struct Chunk {
 }
 
 /// The chunks of a map; see the module's documentation.
-pub(super) struct Chunks<'pool, I> {
+pub struct Chunks<'pool, I> {
     pool: &'pool Pool,
     function: Result<FunctionRef, TaskError>,
     /// The function for inputs with a seed.
@@ -70,11 +72,11 @@ pub(super) struct Chunks<'pool, I> {
     /// `true` if no worker will run any further inputs: the pool is closed or broken, or workers
     /// cannot call the function.
     refused: bool,
-    pub(super) window: Option<usize>,
-    pub(super) retries: u32,
+    window: Option<usize>,
+    retries: u32,
     /// The hard deadline of an item, if it differs from that of the pool's tasks.
-    pub(super) deadline: Option<Duration>,
-    pub(super) sizing: Sizing,
+    deadline: Option<Duration>,
+    sizing: Sizing,
     /// Encoded inputs that were taken and not submitted. They stay here for long only if the input
     /// iterator has panicked.
     filling: Vec<u8>,
@@ -143,13 +145,6 @@ impl<'pool, I> Chunks<'pool, I> {
         }
     }
 
-    /// Gives each input a seed, which is made of `seed` and its position.
-    pub(super) fn set_seed(&mut self, seed: u64) {
-        self.function = self.seeded.clone();
-        self.refused = self.function.is_err();
-        self.seed = Some(seed);
-    }
-
     /// Returns the results in a forked process: an error, then the end.
     fn forked(&mut self) -> Option<TaskError> {
         let is_first = !std::mem::replace(&mut self.exhausted, true);
@@ -190,33 +185,13 @@ impl<I: Iterator> Chunks<'_, I>
 where
     I::Item: Serialize + 'static,
 {
-    /// Returns the next result. `choose` takes the chunk to be yielded next out of those that have
-    /// ended.
-    #[inline]
-    pub(super) fn next<R: DeserializeOwned + 'static>(
-        &mut self,
-        mut choose: impl FnMut(&mut VecDeque<Results>) -> Option<Results>,
-    ) -> Option<Result<R, TaskError>> {
-        // In a fork of the process not even `owner` may be accessed.
-        if self.pool.shared().is_forked() {
-            return self.forked().map(Err);
-        }
-        loop {
-            if let Some(result) = self.try_next(&mut choose) {
-                return Some(result);
-            }
-            if !self.wait() {
-                return None;
-            }
-        }
-    }
-
     /// Returns the next result if it has arrived.
     #[inline]
-    fn try_next<R: DeserializeOwned + 'static>(
-        &mut self,
-        choose: &mut impl FnMut(&mut VecDeque<Results>) -> Option<Results>,
-    ) -> Option<Result<R, TaskError>> {
+    fn try_next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
+    where
+        R: DeserializeOwned + 'static,
+        T: Turn<Results>,
+    {
         loop {
             if !self.owner.completions.is_pending() {
                 self.settle_arrived();
@@ -231,7 +206,7 @@ where
                 self.unsent -= usize::from(done.unsent);
             }
             self.refill();
-            self.current = Some(choose(&mut self.settled)?);
+            self.current = Some(turn.next(&mut self.settled)?);
         }
     }
 

@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use brigade_codec::chain;
+use brigade_task::map::{self, Queued, Setting, Turn};
 use brigade_task::{SubmitErrorKind, TaskError};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::results::Results;
 use super::sizing::Sizing;
@@ -21,7 +23,8 @@ use crate::client::submission::Target;
 use crate::error::ClusterError;
 use crate::input_hash::input_hash;
 use crate::message::{INLINE_LIMIT, Items, ItemsBuilder};
-use crate::names::ItemId;
+use crate::names::{ItemId, Priority};
+use crate::needs::Needs;
 
 /// Number of inputs that are taken ahead, unless the map has its own.
 const WINDOW: usize = 1 << 18;
@@ -33,21 +36,25 @@ const WINDOW_BYTES: usize = 64 << 20;
 const BATCH_CHUNK: u32 = 16;
 
 /// The chunks of a map.
-pub(super) struct Chunks<'cluster, I: Iterator> {
+pub struct Chunks<'cluster, I: Iterator> {
     shared: &'cluster Arc<Shared>,
     batch: Option<Mapped>,
     name: Arc<str>,
     inputs: Option<I>,
-    pub(super) settings: Settings,
-    pub(super) sizing: Sizing,
-    pub(super) window: usize,
+    settings: Settings,
+    sizing: Sizing,
+    window: usize,
     /// An encoded input that did not fit into the last chunk.
     held: Option<Vec<u8>>,
     inbox: Arc<Inbox>,
     /// The chunks without an outcome.
     in_flight: HashMap<u64, InFlight>,
     /// Results of inputs that were not sent.
-    unsent: VecDeque<(u64, Results)>,
+    unsent: VecDeque<Results>,
+    /// Results whose turn has not come.
+    arrived: VecDeque<Results>,
+    /// The results that are being yielded.
+    current: Option<Results>,
     /// Number of chunks and unsent inputs so far.
     next: u64,
     /// Number of chunks that were sent.
@@ -65,24 +72,27 @@ struct InFlight {
 }
 
 impl<'cluster, I: Iterator> Chunks<'cluster, I> {
-    pub(super) fn new(
+    pub(in crate::client) fn new(
         shared: &'cluster Arc<Shared>,
         batch: Option<Mapped>,
-        name: &str,
+        (name, types): (&str, u64),
         inputs: I,
     ) -> Self {
+        let settings = Settings { label: Some(name.into()), types, ..Settings::default() };
         Self {
             shared,
             batch,
             name: name.into(),
             inputs: Some(inputs),
-            settings: Settings { label: Some(name.into()), ..Settings::default() },
+            settings,
             sizing: Sizing::new(shared.run_times.get(name)),
             window: WINDOW,
             held: None,
             inbox: Arc::default(),
             in_flight: HashMap::new(),
             unsent: VecDeque::new(),
+            arrived: VecDeque::new(),
+            current: None,
             next: 0,
             sent: 0,
             items: 0,
@@ -91,33 +101,79 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
         }
     }
 
-    /// Gives the room of results in the window back.
-    pub(super) fn release(&mut self, results: &Results) {
-        self.items -= results.items as usize;
-        self.bytes -= results.bytes;
-    }
-
     fn has_room(&self) -> bool {
         self.items < self.window
             && self.bytes < WINDOW_BYTES
             && self.in_flight.len() < self.sizing.chunks()
     }
 
-    fn take_arrived(&mut self, (index, outcome): (u64, ChunkOutcome)) -> (u64, Results) {
+    fn take_arrived(&mut self, (index, outcome): (u64, ChunkOutcome)) -> Results {
         let InFlight { items, bytes, .. } =
             self.in_flight.remove(&index).unwrap_or(InFlight { ticket: 0, items: 0, bytes: 0 });
         let outcome = outcome.map(|(found, run_time)| {
             self.sizing.learn(items, run_time);
             found
         });
-        (index, Results::new(outcome, items, bytes))
+        Results::new(index, outcome, items, bytes)
     }
 
     /// Adds the failure of an input that is not sent.
     fn add_unsent(&mut self, error: TaskError) {
-        self.unsent.push_back((self.next, Results::new(Err(error), 1, 0)));
+        self.unsent.push_back(Results::new(self.next, Err(error), 1, 0));
         self.next += 1;
         self.items += 1;
+    }
+}
+
+impl<I: Iterator> map::Chunks for Chunks<'_, I>
+where
+    I::Item: Serialize + 'static,
+{
+    type Results = Results;
+
+    fn next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
+    where
+        R: DeserializeOwned + 'static,
+        T: Turn<Results>,
+    {
+        loop {
+            if let Some(result) = self.current.as_mut().and_then(Results::next) {
+                return Some(result);
+            }
+            self.current = turn.next(&mut self.arrived);
+            if let Some(current) = &self.current {
+                self.items -= current.items as usize;
+                self.bytes -= current.bytes;
+            } else {
+                let arrived = self.next_chunk()?;
+                self.arrived.push_back(arrived);
+            }
+        }
+    }
+
+    fn set(&mut self, setting: Setting) {
+        match setting {
+            Setting::Window(items) => self.window = items,
+            Setting::Chunk(items) => self.sizing.fix(u32::try_from(items).unwrap_or(u32::MAX)),
+            Setting::Deadline(limit) => self.settings.deadline = Some(limit),
+            Setting::Retries(retries) => self.settings.retries = retries,
+        }
+    }
+}
+
+impl<I: Iterator> Queued for Chunks<'_, I>
+where
+    I::Item: Serialize + 'static,
+{
+    type Priority = Priority;
+    type Needs = Needs;
+
+    fn set_priority(&mut self, priority: Priority) {
+        self.settings.priority = priority;
+    }
+
+    fn set_needs(&mut self, needs: Needs) {
+        self.settings.needs = needs;
     }
 }
 
@@ -125,9 +181,9 @@ impl<I: Iterator> Chunks<'_, I>
 where
     I::Item: Serialize + 'static,
 {
-    /// Sends what there is room for, and waits for the next outcome. Returns it with the index of
-    /// its chunk, or `None` if there are no more.
-    pub(super) fn next(&mut self) -> Option<(u64, Results)> {
+    /// Sends what there is room for, and waits for the next outcome. Returns `None` if there are no
+    /// more.
+    fn next_chunk(&mut self) -> Option<Results> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.begin();
         }

@@ -1,7 +1,10 @@
 //! The results of one chunk, decoded as they are taken.
 
+use std::ops::Range;
+
 use brigade_codec::{chain, decode};
 use brigade_task::TaskError;
+use brigade_task::map::ChunkResults;
 use serde::de::DeserializeOwned;
 
 use crate::client::driver::item_outcome;
@@ -10,7 +13,9 @@ use crate::message::Items;
 
 /// The results of a chunk, or of an input that was not sent.
 #[derive(Debug)]
-pub(super) struct Results {
+pub struct Results {
+    /// Number of chunks, and of inputs that were not sent, before this one.
+    index: u64,
     source: Source,
     /// Number of results that were not taken.
     left: u32,
@@ -27,12 +32,17 @@ enum Source {
 }
 
 impl Results {
-    pub(super) fn new(outcome: Result<Items, TaskError>, items: u32, bytes: usize) -> Self {
+    pub(super) fn new(
+        index: u64,
+        outcome: Result<Items, TaskError>,
+        items: u32,
+        bytes: usize,
+    ) -> Self {
         let source = match outcome {
             Ok(items) => Source::Items(items),
             Err(error) => Source::Failure(error),
         };
-        Self { source, left: items, items, bytes }
+        Self { index, source, left: items, items, bytes }
     }
 
     /// Takes the next result.
@@ -51,6 +61,12 @@ impl Results {
             Ok(outcome) => outcome.and_then(|value| decoded(&value)),
             Err(message) => Err(failure::codec(message, None)),
         })
+    }
+}
+
+impl ChunkResults for Results {
+    fn positions(&self) -> Range<u64> {
+        self.index..self.index + 1
     }
 }
 

@@ -1,6 +1,5 @@
 //! Waiting for the results of a map as a future.
 
-use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
 use serde::Serialize;
@@ -11,17 +10,21 @@ use crate::error::TaskError;
 use crate::map::chunk::Results;
 use crate::when_full::WhenFull;
 use brigade_task::backend::Wait;
+use brigade_task::map::{PollChunks, Turn};
 
-impl<I: Iterator> Chunks<'_, I>
+impl<I: Iterator> PollChunks for Chunks<'_, I>
 where
     I::Item: Serialize + 'static,
 {
-    /// Returns the next result as [`next`](Self::next) does, for a future.
-    pub(in crate::map) fn poll_next<R: DeserializeOwned + 'static>(
+    fn poll_next<R, T>(
         &mut self,
         context: &Context<'_>,
-        mut choose: impl FnMut(&mut VecDeque<Results>) -> Option<Results>,
-    ) -> Poll<Option<Result<R, TaskError>>> {
+        turn: &mut T,
+    ) -> Poll<Option<Result<R, TaskError>>>
+    where
+        R: DeserializeOwned + 'static,
+        T: Turn<Results>,
+    {
         if self.pool.shared().is_forked() {
             return Poll::Ready(self.forked().map(Err));
         }
@@ -29,7 +32,7 @@ where
         self.when_full = WhenFull::Exceed;
         let mut is_registered = false;
         loop {
-            if let Some(result) = self.try_next(&mut choose) {
+            if let Some(result) = self.try_next(turn) {
                 return Poll::Ready(Some(result));
             }
             if self.under_way.is_empty() && self.settled.is_empty() {

@@ -1,0 +1,243 @@
+//! Iterators over the results of a function that is applied to many inputs.
+//!
+//! A pool and a cluster send inputs in chunks, each in its own way: they implement [`Chunks`]. The
+//! order of the results, the settings and the iterators are the same.
+
+mod turn;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use crate::TaskError;
+pub use turn::{Arrival, InOrder, Turn};
+
+/// The chunks of a map.
+#[doc(hidden)]
+pub trait Chunks: fmt::Debug {
+    /// Results of consecutive inputs.
+    type Results: ChunkResults;
+
+    /// Returns the next result. `turn` takes the results to yield next out of those that have
+    /// arrived.
+    fn next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
+    where
+        R: DeserializeOwned + 'static,
+        T: Turn<Self::Results>;
+
+    /// Applies a setting.
+    fn set(&mut self, setting: Setting);
+}
+
+/// A setting that all maps have.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub enum Setting {
+    /// Number of inputs that may be taken ahead of the results that were yielded, at least 1.
+    Window(usize),
+    /// Number of items of each chunk, at least 1.
+    Chunk(usize),
+    /// The hard deadline of an item.
+    Deadline(Duration),
+    Retries(u32),
+}
+
+/// Results of consecutive inputs.
+#[doc(hidden)]
+pub trait ChunkResults {
+    /// Returns their positions in the order of the inputs.
+    fn positions(&self) -> Range<u64>;
+}
+
+/// Chunks whose inputs may have seeds.
+#[doc(hidden)]
+pub trait Seeded: Chunks {
+    fn set_seed(&mut self, seed: u64);
+}
+
+/// Chunks that wait in a queue among those of others.
+#[doc(hidden)]
+pub trait Queued: Chunks {
+    type Priority;
+    type Needs;
+
+    fn set_priority(&mut self, priority: Self::Priority);
+
+    fn set_needs(&mut self, needs: Self::Needs);
+}
+
+/// An iterator over the results in the order of the inputs; returned by the `map` of a pool, a
+/// cluster and a batch.
+///
+/// It is lazy: inputs are taken only as results are taken. A task that fails yields an error, and
+/// the iteration continues. Dropping the iterator cancels the items that have not started, except
+/// those of a batch.
+#[must_use = "an iterator does nothing until it is used"]
+pub struct Map<C: Chunks, R, T = InOrder<<C as Chunks>::Results>> {
+    chunks: C,
+    turn: T,
+    types: PhantomData<fn() -> R>,
+}
+
+/// An iterator over the results in the order of completion; returned by `map_unordered`.
+///
+/// It works like [`Map`], but a slow item does not delay the results of others.
+pub type MapUnordered<C, R> = Map<C, R, Arrival>;
+
+impl<C: Chunks, R, T: Default> Map<C, R, T> {
+    /// Creates the map of these chunks.
+    #[doc(hidden)]
+    pub fn new(chunks: C) -> Self {
+        Self { chunks, turn: T::default(), types: PhantomData }
+    }
+}
+
+impl<C: Chunks, R, T> Map<C, R, T> {
+    /// Sets the maximum number of inputs that are taken ahead of the yielded results. Values below
+    /// 1 count as 1.
+    ///
+    /// The default is 128 inputs for each worker of a pool, or more as long as they take less than
+    /// 16 MiB encoded; and 262,144 inputs on a cluster, or fewer if they take 64 MiB encoded.
+    pub fn window(mut self, items: usize) -> Self {
+        self.chunks.set(Setting::Window(items.max(1)));
+        self
+    }
+
+    /// Sets the number of items that are sent at a time, however slowly the inputs come. Values
+    /// below 1 count as 1.
+    ///
+    /// By default, a chunk is a few milliseconds of work, and inputs that come slowly are sent at
+    /// once. A worker of a pool that turns out to be slow returns the items that it has not
+    /// started. In a batch a chunk has 16 items by default, and later runs use the size of the
+    /// first.
+    pub fn chunk(mut self, items: usize) -> Self {
+        self.chunks.set(Setting::Chunk(items.max(1)));
+        self
+    }
+
+    /// Sets the hard deadline of each item, from the moment when it begins to run.
+    ///
+    /// In a pool, the items of a chunk share their time if its size is [fixed](Self::chunk).
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.chunks.set(Setting::Deadline(limit));
+        self
+    }
+
+    /// Sets the number of additional attempts for each item whose worker dies.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.chunks.set(Setting::Retries(retries));
+        self
+    }
+}
+
+impl<C: Seeded, R, T> Map<C, R, T> {
+    /// Sets a number of which `worker::seed()` is made in the map's tasks, together with the
+    /// position of the input. So another run of the program gets the same seeds for the same
+    /// inputs, however many workers it has, and whichever of them dies.
+    ///
+    /// A map by a key or a name cannot have one: its results are errors.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.chunks.set_seed(seed);
+        self
+    }
+}
+
+impl<C: Queued, R, T> Map<C, R, T> {
+    /// Sets the priority of the items.
+    pub fn priority(mut self, priority: C::Priority) -> Self {
+        self.chunks.set_priority(priority);
+        self
+    }
+
+    /// Sets the requirements of the items on the node that runs them.
+    pub fn needs(mut self, needs: C::Needs) -> Self {
+        self.chunks.set_needs(needs);
+        self
+    }
+}
+
+impl<C, R, T> Iterator for Map<C, R, T>
+where
+    C: Chunks,
+    R: DeserializeOwned + 'static,
+    T: Turn<C::Results>,
+{
+    type Item = Result<R, TaskError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.chunks.next(&mut self.turn)
+    }
+}
+
+impl<C: Chunks, R, T> fmt::Debug for Map<C, R, T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Map").field("chunks", &self.chunks).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "futures")]
+mod futures {
+    use std::task::{Context, Poll};
+
+    use serde::de::DeserializeOwned;
+
+    use super::{Chunks, Map, Turn};
+    use crate::{AsStream, PollNext, TaskError};
+
+    /// Chunks that a future can await.
+    #[doc(hidden)]
+    pub trait PollChunks: Chunks {
+        /// Returns the next result as [`next`](Chunks::next) does, for a future.
+        fn poll_next<R, T>(
+            &mut self,
+            context: &Context<'_>,
+            turn: &mut T,
+        ) -> Poll<Option<Result<R, TaskError>>>
+        where
+            R: DeserializeOwned + 'static,
+            T: Turn<Self::Results>;
+    }
+
+    impl<C, R, T> Map<C, R, T>
+    where
+        C: PollChunks,
+        R: DeserializeOwned + 'static,
+        T: Turn<C::Results>,
+    {
+        /// Returns the results as a `futures_core::Stream`, for any runtime.
+        ///
+        /// Polling takes inputs from the iterator, which should not block. It does not wait for
+        /// room in the pool's queue: it may exceed the limit by three chunks of inputs for each
+        /// worker.
+        ///
+        /// ```no_run
+        /// # fn square(x: u64) -> u64 { x * x }
+        /// # async fn all(pool: brigade::Pool) {
+        /// use futures::StreamExt;
+        ///
+        /// let squares: Vec<_> = pool.map(square, 1..10).into_stream().collect().await;
+        /// # }
+        /// ```
+        pub fn into_stream(self) -> AsStream<Self> {
+            AsStream::new(self)
+        }
+    }
+
+    impl<C, R, T> PollNext for Map<C, R, T>
+    where
+        C: PollChunks,
+        R: DeserializeOwned + 'static,
+        T: Turn<C::Results>,
+    {
+        fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            self.chunks.poll_next(context, &mut self.turn)
+        }
+    }
+}
+
+#[cfg(feature = "futures")]
+pub use futures::PollChunks;
