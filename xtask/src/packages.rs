@@ -9,13 +9,14 @@ use crate::invocation::Invocation;
 const MOST: usize = 32;
 
 /// The packages that are never published.
-const PRIVATE: [&str; 7] = [
+const PRIVATE: [&str; 8] = [
     "brigade-benches",
     "brigade-example-cluster",
     "brigade-example-image-loader",
     "brigade-example-service",
     "brigade-integration",
     "brigade-testkit",
+    "brigade-testkit-core",
     "xtask",
 ];
 

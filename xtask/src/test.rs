@@ -31,6 +31,9 @@ pub(crate) struct Settings {
 /// Number of random events for the scheduler; each step is checked against a model.
 const SCHEDULER_STEPS: &str = "1000000";
 
+/// Libraries that leave out features of those below them.
+const ALONE: [&str; 5] = ["cores", "runner", "supervisor", "timer", "worker"];
+
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
 const FEATURE_SETS: [&str; 18] = [
     "",
@@ -145,7 +148,13 @@ fn features(resolution: &str, hack: bool) -> Vec<(String, Invocation)> {
     let client =
         format!("clippy -p brigade-cluster {resolution} --no-default-features -- -D warnings");
     let client = ("features: client of a cluster".to_owned(), Invocation::cargo(&client));
-    FEATURE_SETS.into_iter().map(check).chain([client]).collect()
+    // In the workspace, a library has the features that the others want of it.
+    let alone = |name: &str| {
+        let command = format!("clippy -p brigade-{name} {resolution} --lib -- -D warnings");
+        (format!("features: {name} alone"), Invocation::cargo(&command))
+    };
+    let alone = ALONE.iter().copied().map(alone);
+    FEATURE_SETS.into_iter().map(check).chain([client]).chain(alone).collect()
 }
 
 fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
@@ -239,7 +248,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_HOME, FEATURE_SETS, Settings, optional, plan};
+    use super::{ALONE, AT_HOME, FEATURE_SETS, Settings, optional, plan};
     use crate::checkout::root;
     use crate::step::Step;
     use crate::tools::Tools;
@@ -280,7 +289,7 @@ mod tests {
     fn optional_steps_run_only_with_their_tools() {
         let (steps, left_out) = optional(AT_HOME, &Tools::default());
         let names: Vec<&str> = left_out.iter().map(|left_out| left_out.name).collect();
-        assert_eq!(steps.len(), FEATURE_SETS.len() + 1);
+        assert_eq!(steps.len(), FEATURE_SETS.len() + 1 + ALONE.len());
         assert_eq!(
             names,
             [

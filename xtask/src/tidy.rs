@@ -21,6 +21,7 @@ pub(crate) mod msrv;
 mod opening;
 mod paths;
 pub(crate) mod published;
+mod script_sleeps;
 mod test_names;
 mod tuning;
 mod type_names;
@@ -54,6 +55,7 @@ const CHECKS: &[Check] = &[
     circles::check,
     budget::check,
     test_names::check,
+    script_sleeps::check,
     type_names::check,
     tuning::check,
     banned::check,

@@ -7,7 +7,7 @@ use brigade_sys::misdeeds;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::processes::{Signal, hit_child};
-use crate::wait::{BOUND, wait_for};
+use crate::{BOUND, wait_for};
 
 /// The process in which a thread continues after [`copy_process`].
 #[derive(Debug)]

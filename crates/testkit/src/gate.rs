@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::wait::{BOUND, wait_until};
+use crate::{BOUND, wait_until};
 
 /// Holds every task that runs [`pass`] until it is opened or dropped.
 ///

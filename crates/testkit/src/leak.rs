@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::pause;
 use crate::processes;
-use crate::wait::pause;
 
 /// Compares the current resources of this process with those at the creation of the check.
 ///

@@ -1,8 +1,7 @@
 //! Helpers for Brigade's own tests; never published.
 //!
-//! - Waiting: [`wait_until`] and [`outcome`] never wait without a bound, a [`Watchdog`] bounds
-//!   calls that should return by themselves, and a [`Gate`] holds tasks until the test lets them
-//!   go.
+//! - Waiting: [`outcome`] waits for a task with a bound, and a [`Gate`] holds tasks until the test
+//!   lets them go. The rest is in `brigade-testkit-core`, as are processes and random choices.
 //! - Observing: [`LeakCheck`] counts the resources of a process, [`processes`] finds other
 //!   processes.
 //! - Forking: [`copy_process`] copies the test itself, runs checks in the copy, and waits for it.
@@ -10,7 +9,6 @@
 //! - Serving: [`NatsServer`] and [`NatsCluster`] are servers of NATS JetStream.
 //! - Separating: a [`Network`] has hosts that can be cut off.
 //! - Closing: a [`Sandbox`] is an initializer that closes files and system calls for its worker.
-//! - Repeating: [`Random`] makes the same choices for the same seed.
 //!
 //! ```
 //! use std::time::Duration;
@@ -36,18 +34,17 @@ mod gate;
 mod leak;
 mod nats;
 mod network;
+mod outcome;
 pub mod processes;
-mod random;
 mod sandbox;
-mod wait;
-mod watchdog;
 
+pub use brigade_testkit_core::{
+    BOUND, Random, Watchdog, pause, wait_for, wait_or_explain, wait_until,
+};
 pub use copies::{Copied, InTheCopy, Side, copy_process};
 pub use gate::{Gate, Pass, pass};
 pub use leak::LeakCheck;
 pub use nats::{NatsCluster, NatsServer};
 pub use network::Network;
-pub use random::Random;
+pub use outcome::outcome;
 pub use sandbox::{CALLS, Sandbox};
-pub use wait::{BOUND, outcome, pause, wait_for, wait_or_explain, wait_until};
-pub use watchdog::Watchdog;

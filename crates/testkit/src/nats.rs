@@ -21,7 +21,7 @@ use brigade_supervisor::{CommandLine, Launcher, Start};
 use brigade_sys::process::{Process, Signal};
 use tempfile::TempDir;
 
-use crate::wait::{BOUND, pause, wait_or_explain};
+use crate::{BOUND, pause, wait_or_explain};
 
 pub use cluster::NatsCluster;
 

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::processes::{Signal, hit, is_alive};
-use crate::wait::{BOUND, wait_until};
+use crate::{BOUND, wait_until};
 
 /// The beginning of the names of bridges, links and namespaces.
 const PREFIX: &str = "bg";

@@ -79,6 +79,8 @@ const LAYERS: &[(&str, Uses)] = &[
     ("brigade-example-image-loader", Only(&["brigade"])),
     ("brigade-example-service", Only(&["brigade"])),
     ("brigade-cli", Only(&["brigade", "brigade-ids"])),
+    // Tests of the lowest crates use it.
+    ("brigade-testkit-core", Only(&["brigade-ids"])),
     ("brigade-testkit", AllBefore),
     ("brigade-integration", AllBefore),
     ("brigade-benches", AllBefore),

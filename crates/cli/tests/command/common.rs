@@ -4,8 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use brigade_testkit::{processes, wait_until};
 use tempfile::TempDir;
 
 /// A temporary directory in which the command runs.
@@ -103,23 +104,18 @@ pub(crate) fn numbered(count: usize, line: impl Fn(usize) -> String) -> String {
 }
 
 /// Waits until `is_done` returns `true`.
-pub(crate) fn until(what: &str, mut is_done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_done() {
-        assert!(start.elapsed() < PATIENCE, "{what} did not happen");
-        std::thread::yield_now();
-    }
+pub(crate) fn until(what: &str, is_done: impl FnMut() -> bool) {
+    wait_until(what, PATIENCE, is_done);
 }
 
 /// Returns `true` if a process is running. A zombie is not.
 pub(crate) fn is_alive(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
+    pid.parse().is_ok_and(processes::is_alive)
 }
 
 /// Returns `true` if a process is stopped.
 pub(crate) fn is_stopped(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
+    pid.parse().is_ok_and(processes::is_stopped)
 }
 
 /// Returns the process ids in a file, once it contains at least `count`.

@@ -46,7 +46,11 @@ fn in_terminal(dir: &TestDir, shell: &str, script: &str) -> Child {
 /// Runs a shell line in a terminal, and closes the terminal once two processes have left their
 /// jobs.
 fn lose_terminal(dir: &TestDir, line: &str) {
-    dir.write("job", "setsid sh -c 'echo $$ >> strays; exec sleep 600' & sleep 0.05");
+    dir.write(
+        "job",
+        "setsid sh -c 'echo $$ >> strays; : > left$0; exec sleep 600' $1 &
+        until test -e left$1; do sleep 0.01; done",
+    );
     let mut terminal = in_terminal(dir, "sh", line);
     pids(&dir.path("strays"), 2);
     terminal.kill().expect("own child");
@@ -373,7 +377,7 @@ fn a_pipe_as_standard_input_is_read_by_the_job() {
 #[test]
 fn results_of_a_job_and_its_strays_are_not_overwritten() {
     let dir = TestDir::new();
-    let job = "setsid seq 1 1000000000 & sleep 0.2";
+    let job = "setsid seq 1 1000000000 & until test -s d/1/1/stdout; do sleep 0.01; done";
     let ran = dir.run(&["--results", "d", "--", "sh", "-c", job, "x", ":::", "1"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let written = dir.read("d/1/1/stdout");
@@ -418,7 +422,8 @@ fn an_ignored_sigchld_loses_no_exit_status() {
 fn the_status_of_a_halt_is_that_of_the_job_that_met_it() {
     let dir = TestDir::new();
     for policy in ["soon,fail=1", "now,fail=1"] {
-        let job = "sleep 0.$0; if [ $0 = 1 ]; then exit 7; fi";
+        let job = "if [ $0 = 1 ]; then touch over; exit 7; fi
+            until test -e over; do sleep 0.01; done";
         let ran = dir.run(&[
             "--no-pin", "-j2", "--halt", policy, "--", "sh", "-c", job, "{}", ":::", "1", "8", "9",
         ]);

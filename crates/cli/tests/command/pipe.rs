@@ -178,7 +178,8 @@ fn jobs_take_turns_with_blocks() {
         count.lines().iter().map(|line| line.parse().expect("a number")).collect();
     assert_eq!((lines.len(), lines.iter().sum()), (2, 1_000_000));
     // One that does not read keeps only what it has; if all are over, the rest is dropped.
-    let one = "test $PARALLEL_SEQ != 1 || exec sleep 0.5; wc -l";
+    let one = "if test $PARALLEL_SEQ = 1; then until test -e read; do sleep 0.01; done; exit; fi
+        wc -l; touch read";
     let rest = dir.run_with(&[&options[..], &["sh", "-c", one]].concat(), &input);
     assert!(
         rest.stdout.trim().parse::<usize>().is_ok_and(|lines| lines > 700_000),

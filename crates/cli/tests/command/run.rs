@@ -45,8 +45,12 @@ fn jobs_come_from_toml_and_json_lines() {
 #[test]
 fn outputs_are_printed_in_order_tagged_and_whole() {
     let dir = TestDir::new();
-    let script = "[ $0 = 1 ] && sleep 0.3; echo a$0; echo b$0";
-    let ran = dir.run(&["-k", "--tag", "--", "sh", "-c", script, "{}", ":::", "1", "2"]);
+    // The second one is over before the first one prints anything.
+    let script = "if [ $0 = 2 ]; then echo $$ > pid; else
+        until [ -s pid ] && ! kill -0 $(cat pid) 2> /dev/null; do sleep 0.01; done; fi
+        echo a$0; echo b$0";
+    let options = ["-k", "--tag", "--no-pin", "-j2", "--", "sh", "-c", script, "{}"];
+    let ran = dir.run(&[&options[..], &[":::", "1", "2"]].concat());
     assert_eq!(ran.stdout, "1\ta1\n1\tb1\n2\ta2\n2\tb2\n");
 }
 

@@ -5,6 +5,7 @@ use crate::clock::{Monotonic, now};
 use crate::descriptors::output_pipe;
 use crate::fork::tests::in_a_copy;
 use crate::wait::wait_readable;
+use brigade_testkit_core::{BOUND, wait_until};
 use rustix::io::read;
 use rustix::process::{WaitOptions, getpgid, waitpid};
 use std::thread;
@@ -36,14 +37,6 @@ fn next_bytes(reader: &OwnedFd) -> Vec<u8> {
     let count = read(reader, &mut buffer).unwrap();
     buffer.truncate(count);
     buffer
-}
-
-fn until(condition: impl Fn() -> bool) {
-    let deadline = deadline();
-    while !condition() {
-        assert!(now() < deadline, "the condition is still false at the deadline");
-        thread::yield_now();
-    }
 }
 
 #[test]
@@ -136,12 +129,12 @@ fn a_stopped_process_is_seen_continues_and_can_be_killed() {
     let process = Process::spawn(Command::new("sleep").arg("60")).unwrap();
     assert!(!process.is_stopped());
     process.signal_group(Signal::Stop).unwrap();
-    until(|| process.is_stopped());
+    wait_until("the process stops", BOUND, || process.is_stopped());
     assert_eq!(process.try_reap().unwrap(), None);
     process.signal_group(Signal::Continue).unwrap();
-    until(|| !process.is_stopped());
+    wait_until("the process continues", BOUND, || !process.is_stopped());
     process.signal_group(Signal::Stop).unwrap();
-    until(|| process.is_stopped());
+    wait_until("the process stops", BOUND, || process.is_stopped());
     process.signal_group(Signal::Kill).unwrap();
     assert_eq!(process.reap().unwrap(), Exit::Signal(libc::SIGKILL));
     assert!(!process.is_stopped());
@@ -187,7 +180,7 @@ fn a_process_with_children_is_killed_with_them() {
     let (process, reader) = shell_with_pipe("sleep 60 & echo; wait");
     assert_eq!(next_bytes(&reader), b"\n");
     assert!(!process.kill_if_alone().unwrap());
-    until(|| process.is_stopped());
+    wait_until("the process stops", BOUND, || process.is_stopped());
     let swept = process.kill_tree().unwrap();
     assert_eq!(swept.killed.len(), 1);
     assert_eq!(next_bytes(&reader), b"", "nobody is left");

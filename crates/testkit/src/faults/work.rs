@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use crate::wait::pause;
+use crate::pause;
 
 /// Sleeps for `milliseconds` and returns that number.
 pub fn sleeps(milliseconds: u64) -> u64 {

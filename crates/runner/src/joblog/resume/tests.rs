@@ -19,14 +19,14 @@ fn only_successes_count() {
     let log = format!(
         "{HEADER}1\t:\t1.000\t     0.100\t0\t5\t0\t0\techo a\n\
          2\t:\t1.000\t     0.100\t0\t5\t1\t0\tfalse\n\
-         3\t:\t1.000\t     0.100\t0\t5\t0\t9\tsleep 9\n\
+         3\t:\t1.000\t     0.100\t0\t5\t0\t9\tkill -9 $$\n\
          4\thost\t1.000\t     0.100\t0\t5\t0\t0\techo\tb\t# cores=0 attempts=1\n"
     );
     let mut resume = read(log.as_bytes()).expect("valid");
     assert_eq!(resume.count(), 2);
     assert!(resume.has(1, &Job::shell("echo a")));
     assert!(!resume.has(2, &Job::shell("false")));
-    assert!(!resume.has(3, &Job::shell("sleep 9")));
+    assert!(!resume.has(3, &Job::shell("kill -9 $$")));
     assert!(resume.has(4, &Job::shell("echo\tb")));
     assert!(!resume.has(5, &Job::shell("x")));
     let mut changed = read(log.as_bytes()).expect("valid");

@@ -1,11 +1,7 @@
 //! Waits for a condition, with a bound.
 
-use std::fmt::Debug;
 use std::thread;
 use std::time::{Duration, Instant};
-
-use brigade::{Handle, TaskError};
-use serde::de::DeserializeOwned;
 
 /// Anything that takes longer counts as a hang. Generous, because a test machine may be busy with
 /// other tests.
@@ -63,20 +59,6 @@ fn look_until<T>(bound: Duration, mut look: impl FnMut() -> Option<T>) -> Option
             return None;
         }
         pause(LOOK_AGAIN);
-    }
-}
-
-/// Waits for the outcome of a task that must end by itself.
-///
-/// # Panics
-/// Panics if it does not end within [`BOUND`].
-#[track_caller]
-pub fn outcome<R: DeserializeOwned + Debug + 'static>(
-    mut handle: Handle<R>,
-) -> Result<R, TaskError> {
-    match handle.wait_timeout(BOUND) {
-        Some(outcome) => outcome,
-        None => panic!("timed out after {BOUND:?} waiting for the outcome of {handle:?}"),
     }
 }
 
