@@ -49,6 +49,8 @@ pub(crate) struct RowReader {
     skipped: usize,
     /// The beginning of a row whose last line has not come yet.
     partial: Option<Partial>,
+    /// Follows the quotes of CSV.
+    quotes: Option<csv::Quotes>,
     /// Number of lines so far.
     lines: u64,
     is_over: bool,
@@ -76,7 +78,11 @@ pub(crate) struct OpenQuote {
 impl RowReader {
     /// Creates a reader that ignores this number of lines at the start.
     pub(crate) fn new(rules: Rules, skipped: usize) -> Self {
-        Self { rules, skipped, partial: None, lines: 0, is_over: false }
+        let quotes = match rules.columns {
+            Some(Columns::Csv(delimiter)) => Some(csv::Quotes::new(delimiter)),
+            _ => None,
+        };
+        Self { rules, skipped, partial: None, quotes, lines: 0, is_over: false }
     }
 
     /// Takes the next line, and returns the row that it completes.
@@ -98,8 +104,7 @@ impl RowReader {
         {
             return Ok(None);
         }
-        let was_open = self.partial.as_ref().is_some_and(|partial| partial.is_open);
-        let is_open = matches!(self.rules.columns, Some(Columns::Csv(delimiter)) if csv::is_open(&line, delimiter, was_open));
+        let is_open = self.quotes.as_mut().is_some_and(|quotes| quotes.leaves_open(&line));
         let continues = self.rules.continues && matches!(line.last(), Some(b' ' | b'\t'));
         let row = match self.partial.take() {
             None => Partial { text: line, line: self.lines, is_open },
@@ -138,7 +143,7 @@ impl RowReader {
             None if self.rules.trim == Trim::default() => return vec![OsString::from_vec(line)],
             None => vec![line],
             Some(Columns::Separated(regex)) => regex.split(&line).map(<[u8]>::to_vec).collect(),
-            Some(Columns::Csv(delimiter)) => csv::split(&line, *delimiter).fields,
+            Some(Columns::Csv(delimiter)) => csv::split(&line, *delimiter),
         };
         let trimmed = |column: Vec<u8>| OsString::from_vec(self.rules.trim.of(&column).to_vec());
         columns.into_iter().map(trimmed).collect()
