@@ -35,7 +35,7 @@ const SCHEDULER_STEPS: &str = "1000000";
 const ALONE: [&str; 5] = ["cores", "runner", "supervisor", "timer", "worker"];
 
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
-const FEATURE_SETS: [&str; 18] = [
+const FEATURE_SETS: [&str; 17] = [
     "",
     "bytemuck",
     "bytes",
@@ -43,7 +43,6 @@ const FEATURE_SETS: [&str; 18] = [
     "cores",
     "futures",
     "ipc",
-    "journal",
     "metrics",
     "ndarray",
     "prometheus",
@@ -53,7 +52,7 @@ const FEATURE_SETS: [&str; 18] = [
     "status",
     "timer",
     "trace-export",
-    "bytemuck,bytes,cluster,cores,futures,ipc,journal,metrics,ndarray,prometheus,recording,report,runner,status,timer,trace-export",
+    "bytemuck,bytes,cluster,cores,futures,ipc,metrics,ndarray,prometheus,recording,report,runner,status,timer,trace-export",
 ];
 
 /// Settings that stop at the first failed test and accept a changed Cargo.toml.

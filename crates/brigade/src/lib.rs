@@ -109,7 +109,6 @@
     reason = "the example shows a test file; its hidden main runs the test"
 )]
 
-#[cfg(feature = "journal")]
 pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{

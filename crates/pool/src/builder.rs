@@ -6,7 +6,6 @@ mod observe;
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::Path;
-#[cfg(feature = "journal")]
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -142,7 +141,6 @@ impl PoolBuilder {
     /// This costs a few hundred bytes per task, written by the thread that submits or collects it.
     /// An existing file is overwritten. The file is complete once the pool and all its handles are
     /// gone. It does not contain arguments or results. Default: no journal.
-    #[cfg(feature = "journal")]
     pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
         self.config.journal = Some(path.into());
         self

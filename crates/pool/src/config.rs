@@ -1,12 +1,10 @@
 //! The configuration of a pool: every setting, with its default.
 
-#[cfg(any(feature = "journal", feature = "trace-export"))]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::Settings;
-#[cfg(feature = "journal")]
 use brigade_scheduler::journal::Journal;
 use brigade_supervisor::{ProcessEnv, Setup};
 use brigade_sys::arena::{Protection, Terms, default_budget};
@@ -31,7 +29,6 @@ pub(crate) struct Config {
     pub(crate) supervisor: brigade_supervisor::Settings,
     /// Cores that workers are pinned to, if any.
     pub(crate) cores: Option<Arc<SlotCores>>,
-    #[cfg(feature = "journal")]
     pub(crate) journal: Option<PathBuf>,
     pub(crate) deadlines: Deadlines,
     pub(crate) link: Link,
@@ -94,7 +91,6 @@ impl Default for Config {
                 message_limit: 1 << 30,
             },
             cores: None,
-            #[cfg(feature = "journal")]
             journal: None,
             deadlines: Deadlines::default(),
             link: Link::Auto,
@@ -107,7 +103,6 @@ impl Default for Config {
     }
 }
 
-#[cfg(feature = "journal")]
 impl Config {
     /// Creates the journal, if the pool records one.
     pub(crate) fn create_journal(&self) -> Result<Option<Journal>, PoolError> {

@@ -126,7 +126,6 @@ pub type AsCompleted<R> = brigade_task::AsCompleted<R, Shared>;
 /// processes.
 ///
 /// [`PoolBuilder::journal`] records a journal, and [`replay`](journal::replay) replays it.
-#[cfg(feature = "journal")]
 pub mod journal {
     pub use brigade_scheduler::journal::{Replay, ReplayError, replay};
 }

@@ -60,7 +60,7 @@
 //!
 //! Invariants:
 //! - The same events at the same times lead to the same actions: no clock, no input or output, no
-//!   thread, no randomness. (The feature `journal` adds reading and writing, around the scheduler.)
+//!   thread, no randomness. (The module [`journal`] reads and writes, around the scheduler.)
 //! - Each accepted task gets exactly one `Action::Complete`.
 //! - Two attempts of one task never overlap.
 
@@ -77,7 +77,6 @@ mod entries;
 mod entry;
 mod escalation;
 mod event;
-#[cfg(feature = "journal")]
 pub mod journal;
 mod kill;
 mod lifecycle;

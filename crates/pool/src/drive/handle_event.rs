@@ -1,7 +1,6 @@
 //! Handles an event: passes it to the scheduler, and carries out what follows.
 
 use brigade_scheduler::Event;
-#[cfg(feature = "journal")]
 use brigade_supervisor::note;
 use brigade_sys::clock::{self, Monotonic};
 
@@ -71,20 +70,26 @@ impl Core {
         }
     }
 
-    #[cfg_attr(
-        not(feature = "journal"),
-        expect(unused_variables, reason = "only the journal has something to report")
-    )]
     #[inline]
     fn decide(&mut self, now: Monotonic, event: Event<TaskCell>, deferred: &mut Deferred) {
-        #[cfg(feature = "journal")]
-        if let Some(journal) = &mut self.journal {
-            if let Err(error) = journal.record(&mut self.scheduler, now, event, &mut self.outbox) {
-                note!(deferred, WARN, %error, "cannot write the journal; it ends here");
-                self.journal = None;
-            }
-            return;
+        if self.journal.is_some() {
+            self.decide_on_record(now, event, deferred);
+        } else {
+            self.scheduler.handle(now, event, &mut self.outbox);
         }
-        self.scheduler.handle(now, event, &mut self.outbox);
+    }
+
+    #[cold]
+    fn decide_on_record(
+        &mut self,
+        now: Monotonic,
+        event: Event<TaskCell>,
+        deferred: &mut Deferred,
+    ) {
+        let Some(journal) = &mut self.journal else { return };
+        if let Err(error) = journal.record(&mut self.scheduler, now, event, &mut self.outbox) {
+            note!(deferred, WARN, %error, "cannot write the journal; it ends here");
+            self.journal = None;
+        }
     }
 }

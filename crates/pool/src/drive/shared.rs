@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-#[cfg(feature = "journal")]
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef};
 use brigade_supervisor::{Jobs, Orders, Supervisor, note};
@@ -75,7 +74,6 @@ pub(super) struct Core {
     pub(super) next_tick: Option<Monotonic>,
     /// Empty between calls; kept so that handling an event allocates nothing.
     pub(super) outbox: Outbox<TaskCell>,
-    #[cfg(feature = "journal")]
     pub(super) journal: Option<Box<Journal>>,
     pub(super) replies: VecDeque<Event<TaskCell>>,
     pub(super) head: Vec<u8>,
@@ -103,12 +101,10 @@ pub(super) type Work = (Orders, Jobs);
 impl Shared {
     pub(super) fn new(config: Config) -> Result<(Arc<Self>, Work), PoolError> {
         let workers = config.scheduler.workers;
-        #[cfg(feature = "journal")]
         let journal = config.create_journal()?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let core = Core {
             scheduler: Scheduler::new(config.scheduler.clone(), TaskCell::split_off),
-            #[cfg(feature = "journal")]
             journal: journal.map(Box::new),
             worker_slots: std::iter::repeat_with(|| None).take(workers).collect(),
             watched: Arc::new([]),
