@@ -213,15 +213,6 @@ mod futures {
         /// Polling takes inputs from the iterator, which should not block. It does not wait for
         /// room in the pool's queue: it may exceed the limit by three chunks of inputs for each
         /// worker.
-        ///
-        /// ```no_run
-        /// # fn square(x: u64) -> u64 { x * x }
-        /// # async fn all(pool: brigade::Pool) {
-        /// use futures::StreamExt;
-        ///
-        /// let squares: Vec<_> = pool.map(square, 1..10).into_stream().collect().await;
-        /// # }
-        /// ```
         pub fn into_stream(self) -> AsStream<Self> {
             AsStream::new(self)
         }

@@ -72,8 +72,10 @@ fn delays(file: &File) -> Vec<(usize, &str)> {
             let rest = &script[SLEEP.len()..];
             let end = rest.find(|digit: char| !digit.is_ascii_digit() && digit != '.');
             let Ok(seconds) = rest[..end.unwrap_or(rest.len())].parse::<f64>() else { continue };
-            let in_loop =
+            let has_condition = before.contains("until ") || before.contains("while ");
+            let is_pause =
                 before.ends_with("do ") || end.is_some_and(|end| rest[end..].starts_with("; done"));
+            let in_loop = has_condition && is_pause;
             if seconds < UNTIL_KILLED && !in_loop {
                 delays.push((token.line + before.matches('\n').count(), script));
             }
@@ -96,6 +98,8 @@ mod tests {
     fn a_delay_in_a_script_is_found_unless_it_is_known() {
         let text = "//! A.\nfn a() {\n    sh(\"x;\n        sleep 0.3; y\");\n}\n";
         assert_eq!(lines(text, &[]), [4]);
+        let counted = "//! A.\nconst A: &str = \"for i in 1 2; do sleep 1; x; done\";\n";
+        assert_eq!(lines(counted, &[]), [2]);
         assert!(lines(text, &[("crates/a/tests/a.rs", "sleep 0.3; y", "why")]).is_empty());
         assert_eq!(lines("//! A.\n", &[("crates/a/tests/a.rs", "sleep 0.3; y", "why")]), [1]);
     }
