@@ -22,6 +22,20 @@ pub use chunks::Chunks;
 
 /// An iterator over the results in the order of the inputs, created by [`Pool::map`]; see
 /// [`brigade_task::Map`].
+#[cfg_attr(
+    feature = "futures",
+    doc = "
+It is a stream as well:
+
+```no_run
+# fn square(x: u64) -> u64 { x * x }
+# async fn all(pool: brigade::Pool) {
+use futures::StreamExt;
+
+let squares: Vec<_> = pool.map(square, 1..10).into_stream().collect().await;
+# }
+```"
+)]
 pub type Map<'pool, I, R> = map::Map<Chunks<'pool, I>, R>;
 
 /// An iterator over the results in order of completion, created by [`Pool::map_unordered`]; see
