@@ -24,10 +24,15 @@ impl Rights {
         Ok(Self { status, seccomp })
     }
 
+    /// Returns `true` if this process has had no more seccomp filters since.
+    pub fn allow_calls(&self) -> bool {
+        seccomp(&self.status).is_ok_and(|now| now == self.seccomp)
+    }
+
     /// Returns `true` if this process can still open its own executable. It does not try if it has
     /// more seccomp filters now, because they may end a process that tries.
     pub fn allow_files(&self) -> bool {
-        seccomp(&self.status).is_ok_and(|now| now == self.seccomp)
+        self.allow_calls()
             && open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_ok()
     }
 }

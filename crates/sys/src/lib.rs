@@ -20,6 +20,7 @@
 //! - [`descriptor_limit`]: raises the limit on open descriptors
 //! - [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`lifeline`],
 //!   [`before_main!`]: what a worker does in its first microseconds
+//! - [`crash`]: records why a worker crashes, and where it is
 //!
 //! Functions and memory:
 //! - [`executable`]: [`FunctionOffset`](executable::FunctionOffset) is a function as a number that
@@ -112,6 +113,8 @@ pub mod confinement;
 pub mod control;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod copy;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod crash;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod deadline_timer;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

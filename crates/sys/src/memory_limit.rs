@@ -40,19 +40,41 @@ fn control_group_limit(root: &Path) -> Option<u64> {
     least(root, |group, controller| number(group, controller.limit))
 }
 
+/// Returns the number of processes of this process's control group that the kernel has killed
+/// because memory ran out. `None` if there is no such group.
+pub fn out_of_memory_kills() -> Option<u64> {
+    killed_in_control_group(Path::new("/"))
+}
+
+fn killed_in_control_group(root: &Path) -> Option<u64> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let killed = |group: &Path, controller: &Controller| {
+        let events = fs::read_to_string(group.join(controller.events)).ok()?;
+        let killed = events.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
+        killed.trim().parse().ok()
+    };
+    groups.lines().find_map(|line| values_of(root, line, killed)?.into_iter().next())
+}
+
 /// The controller of memory: its folder, and its files.
 struct Controller {
     mount: &'static str,
     limit: &'static str,
     usage: &'static str,
+    events: &'static str,
 }
 
-const VERSION_2: Controller =
-    Controller { mount: "sys/fs/cgroup", limit: "memory.max", usage: "memory.current" };
+const VERSION_2: Controller = Controller {
+    mount: "sys/fs/cgroup",
+    limit: "memory.max",
+    usage: "memory.current",
+    events: "memory.events",
+};
 const VERSION_1: Controller = Controller {
     mount: "sys/fs/cgroup/memory",
     limit: "memory.limit_in_bytes",
     usage: "memory.usage_in_bytes",
+    events: "memory.oom_control",
 };
 
 /// Returns the least value of the process's groups and their ancestors, below the folder `root`.
@@ -61,13 +83,22 @@ fn least(root: &Path, value: impl Fn(&Path, &Controller) -> Option<u64>) -> Opti
     groups.lines().filter_map(|line| least_of(root, line, &value)).min()
 }
 
-/// Returns the least value of a group, a line `id:controllers:/path` of the process's list, and of
-/// its ancestors. In a container, the path may not exist, but the mount point shows the group.
+/// Returns the least value of a group and of its ancestors; see [`values_of`].
 fn least_of(
     root: &Path,
     line: &str,
     value: impl Fn(&Path, &Controller) -> Option<u64>,
 ) -> Option<u64> {
+    values_of(root, line, value)?.into_iter().min()
+}
+
+/// Returns the values of a group, a line `id:controllers:/path` of the process's list, and of its
+/// ancestors. In a container, the path may not exist, but the mount point shows the group.
+fn values_of(
+    root: &Path,
+    line: &str,
+    value: impl Fn(&Path, &Controller) -> Option<u64>,
+) -> Option<Vec<u64>> {
     let mut fields = line.splitn(3, ':').skip(1);
     let controller = match fields.next()? {
         "" => &VERSION_2,
@@ -77,7 +108,7 @@ fn least_of(
     let mount = root.join(controller.mount);
     let group = mount.join(fields.next()?.trim_start_matches('/'));
     let groups = group.ancestors().take_while(|group| group.starts_with(&mount));
-    groups.filter_map(|group| value(group, controller)).min()
+    Some(groups.filter_map(|group| value(group, controller)).collect())
 }
 
 /// Reads a number. Without a limit, the file of the limit says "max" or a number above all memory.
@@ -137,6 +168,26 @@ mod tests {
         write("sys/fs/cgroup/a/b/memory.max", "max\n");
         write("sys/fs/cgroup/a/b/memory.current", "7000\n");
         assert_eq!(left_by_control_groups(root.path()), Some(4000));
+    }
+
+    #[test]
+    fn the_kills_of_the_nearest_group_count() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        assert_eq!(killed_in_control_group(root.path()), None);
+        write("proc/self/cgroup", "4:cpu:/x\n0::/a/b\n");
+        assert_eq!(killed_in_control_group(root.path()), None);
+        write("sys/fs/cgroup/a/memory.events", "oom 9\noom_kill 7\noom_group_kill 0\n");
+        assert_eq!(killed_in_control_group(root.path()), Some(7));
+        write("sys/fs/cgroup/a/b/memory.events", "low 0\noom_kill 2\n");
+        assert_eq!(killed_in_control_group(root.path()), Some(2));
+        write("proc/self/cgroup", "5:memory:/c\n0::/\n");
+        write("sys/fs/cgroup/memory/c/memory.oom_control", "under_oom 0\noom_kill 3\n");
+        assert_eq!(killed_in_control_group(root.path()), Some(3));
     }
 
     #[test]

@@ -81,3 +81,164 @@ pub fn overwrite(bytes: &[u8], value: u8) {
         unsafe { std::ptr::from_ref(byte).cast_mut().write_volatile(value) };
     }
 }
+
+/// Reads from an address, whatever is there.
+#[inline(never)]
+pub fn read(address: u64) -> u8 {
+    // SAFETY: there is none. The fault is the subject of the test.
+    unsafe { std::ptr::read_volatile(pointer(address)) }
+}
+
+/// Writes to an address, whatever is there.
+#[inline(never)]
+pub fn write(address: u64) {
+    // SAFETY: as in `read`.
+    unsafe { std::ptr::write_volatile(pointer(address).cast_mut(), 1) };
+}
+
+/// Calls an address, whatever is there.
+#[inline(never)]
+pub fn call(address: u64) {
+    // SAFETY: as in `read`; a pointer to a function has the width of an address.
+    let function = unsafe { std::mem::transmute::<*const u8, extern "C" fn()>(pointer(address)) };
+    std::hint::black_box(function)();
+}
+
+/// Frees memory twice.
+#[inline(never)]
+pub fn free_twice() {
+    // SAFETY: there is none. The C library aborts, which is the subject of the test.
+    unsafe {
+        let memory = libc::malloc(100);
+        libc::free(memory);
+        libc::free(std::hint::black_box(memory));
+    }
+}
+
+/// Runs an instruction that no processor knows.
+#[inline(never)]
+pub fn run_an_invalid_instruction() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the signal that it raises is the subject of the test.
+    unsafe {
+        std::arch::asm!("ud2");
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!("udf #0");
+    }
+}
+
+/// Runs the instruction of a breakpoint.
+#[inline(never)]
+pub fn run_a_breakpoint() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the signal that it raises is the subject of the test.
+    unsafe {
+        std::arch::asm!("int3");
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!("brk #0");
+    }
+}
+
+/// Divides by zero, as C does. Returns on processors that have no such fault.
+#[inline(never)]
+pub fn divide_by_zero() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the registers are named; the signal that it raises is the subject of the test.
+    unsafe {
+        std::arch::asm!("div {zero:r}", zero = in(reg) 0_u64, inout("rax") 1_u64 => _, inout("rdx") 0_u64 => _);
+    }
+}
+
+/// Moves the stack pointer to an address where no stack is, and uses it.
+#[inline(never)]
+pub fn lose_the_stack() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: there is none. The signal is the subject of the test, and nothing returns.
+    unsafe {
+        std::arch::asm!("mov rsp, 64", "push rax", options(noreturn));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!("mov sp, xzr", "str x0, [sp, #64]", options(noreturn));
+    }
+}
+
+/// Maps a page that may not be accessed, and returns its address.
+///
+/// # Panics
+/// If the system has no memory.
+pub fn guard_page() -> u64 {
+    let flags = rustix::mm::MapFlags::PRIVATE;
+    let none = rustix::mm::ProtFlags::empty();
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+    let page = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), 4096, none, flags) };
+    #[expect(clippy::expect_used, reason = "documented under Panics")]
+    let page = page.expect("memory");
+    page.addr() as u64
+}
+
+/// Maps the first page of a file for reading, and returns its address.
+///
+/// # Errors
+/// The error of `mmap`.
+pub fn map(file: impl AsFd) -> io::Result<u64> {
+    let flags = rustix::mm::MapFlags::SHARED;
+    let read = rustix::mm::ProtFlags::READ;
+    // SAFETY: as in `guard_page`.
+    let page = unsafe { rustix::mm::mmap(std::ptr::null_mut(), 4096, read, flags, file, 0) }?;
+    Ok(page.addr() as u64)
+}
+
+/// Unmaps a page.
+pub fn unmap(address: u64) {
+    // SAFETY: there is none. Its users get faults, which are the subject of the test.
+    let _ = unsafe { rustix::mm::munmap(pointer(address).cast_mut().cast(), 4096) };
+}
+
+/// Loads a library, and calls a function of it that takes and returns a number.
+///
+/// # Errors
+/// If there is no such library or function.
+pub fn call_library(
+    library: &std::ffi::CStr,
+    function: &std::ffi::CStr,
+    argument: u64,
+) -> io::Result<u64> {
+    // SAFETY: the names end with a zero; what the library does is the subject of the test.
+    unsafe {
+        let library = libc::dlopen(library.as_ptr(), libc::RTLD_NOW);
+        if library.is_null() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let function = libc::dlsym(library, function.as_ptr());
+        if function.is_null() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let function =
+            std::mem::transmute::<*mut libc::c_void, extern "C" fn(u64) -> u64>(function);
+        Ok(function(argument))
+    }
+}
+
+fn pointer(address: u64) -> *const u8 {
+    std::ptr::with_exposed_provenance(usize::try_from(address).unwrap_or(usize::MAX))
+}
+
+/// Ends this process with a code when the signal arrives.
+pub fn exit_on(signal: i32, code: i32) {
+    static CODE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+    extern "C" fn end(_: i32) {
+        // SAFETY: it ends the process and has no conditions.
+        unsafe { libc::_exit(CODE.load(std::sync::atomic::Ordering::Relaxed)) }
+    }
+    CODE.store(code, std::sync::atomic::Ordering::Relaxed);
+    // SAFETY: the handler only ends the process.
+    unsafe { libc::signal(signal, end as *const () as libc::sighandler_t) };
+}

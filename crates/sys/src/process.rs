@@ -42,6 +42,7 @@ use std::time::Duration;
 use crate::clock::now;
 use crate::fork::Origin;
 use crate::guardian::GroupSlot;
+use crate::scheduling::make_way;
 use crate::signals::Blocked;
 use crate::sync::{Mutex, MutexGuard};
 use crate::wait::wait_readable;
@@ -247,6 +248,20 @@ impl Process {
     pub fn is_stopped(&self) -> bool {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.wait(options).is_ok_and(|status| status.is_some_and(|status| status.stopped()))
+    }
+
+    /// Lets others run before the process, which is about to end.
+    pub fn make_way(&self) {
+        // It has the number as long as it is not reaped. If it fails, others wait a little longer.
+        let _ = make_way(self.number());
+    }
+
+    /// Returns `true` if the kernel writes a core dump of the process, which takes long if it has
+    /// much memory.
+    pub fn is_dumping_core(&self) -> bool {
+        // Before it is reaped its number belongs to it.
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        status.is_ok_and(|status| status.contains("CoreDumping:\t1"))
     }
 
     fn wait(&self, options: WaitIdOptions) -> Result<Option<WaitIdStatus>, Errno> {

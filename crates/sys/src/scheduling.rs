@@ -30,11 +30,26 @@ const SLICE: u64 = 100_000;
 /// # Errors
 /// If the system refuses; then nothing was changed.
 pub fn prefer_short_slices() -> io::Result<()> {
+    shorten_slices(0, None)
+}
+
+/// Lets others run before a process of which nothing is expected but its end: freeing its memory
+/// takes a core for 70 ms per gigabyte. With short slices, a thread that becomes ready on its core
+/// need not wait for the end of a long one; it still gets a third of the share of others.
+pub(crate) fn make_way(process: libc::pid_t) -> io::Result<()> {
+    shorten_slices(process, Some(DYING))
+}
+
+/// The nice value of a process that is about to end.
+const DYING: i32 = 5;
+
+/// Sets the slice of a thread, of which 0 is this one, and its nice value.
+fn shorten_slices(thread: libc::pid_t, nice: Option<i32>) -> io::Result<()> {
     let mut attributes = Attributes::default();
     // SAFETY: the kernel writes at most `SIZE` bytes to the structure, which consists of numbers
     // and outlives the call.
     let read =
-        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0_u32) };
+        unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, SIZE, 0_u32) };
     if read != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -44,10 +59,11 @@ pub fn prefer_short_slices() -> io::Result<()> {
     }
     attributes.size = SIZE;
     attributes.runtime = SLICE;
+    attributes.nice = nice.map_or(attributes.nice, |nice| nice.max(attributes.nice));
     // SAFETY: the kernel reads the `SIZE` bytes of the structure, which contains its size, and
     // nothing else.
     let written =
-        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0_u32) };
+        unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0_u32) };
     if written == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -24,7 +24,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scheduler", 3900),
     ("status", 800),
     ("supervisor", 2900),
-    ("sys", 5800),
+    ("sys", 6800),
     ("task", 2300),
     ("testkit", 1000),
     ("testkit-core", 300),

@@ -18,6 +18,8 @@ pub enum Signal {
     Continue,
     /// SIGABRT, which ends the process with a core dump, if those are enabled.
     Abort,
+    /// SIGURG, which asks a worker for a [sample](crate::crash). Other processes ignore it.
+    Urgent,
 }
 
 impl From<Signal> for Raw {
@@ -29,6 +31,7 @@ impl From<Signal> for Raw {
             Signal::Stop => Raw::STOP,
             Signal::Continue => Raw::CONT,
             Signal::Abort => Raw::ABORT,
+            Signal::Urgent => Raw::URG,
         }
     }
 }
