@@ -15,6 +15,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("cluster", 9200),
     ("codec", 400),
     ("cores", 3500),
+    ("crash", 1100),
     ("ids", 100),
     ("integration", 4500),
     ("link-ipc", 700),
