@@ -53,8 +53,10 @@ pub(crate) fn show(address: &str) -> Result<u8, Report> {
         // Everything that has arrived is shown at once.
         let Ok(message) = messages.recv() else { return Ok(0) };
         for message in std::iter::once(message).chain(messages.try_iter()) {
-            if app.take(message) == Next::End {
-                return Ok(0);
+            match app.take(message) {
+                Next::Draw => {}
+                Next::Ask(slot) => follow::ask(address, slot, sender.clone()),
+                Next::End => return Ok(0),
             }
         }
     }

@@ -8,6 +8,7 @@
 //! | `/snapshot.json` | a [`PoolSnapshot`](brigade_metrics::PoolSnapshot) |
 //! | `/metrics` | the same numbers for Prometheus |
 //! | `/events` | server-sent events: a snapshot a second |
+//! | `/stack/3` | where the running task of worker 3 is now |
 //!
 //! ```
 //! use brigade_metrics::PoolSnapshot;
@@ -27,7 +28,8 @@
 //! ```
 //!
 //! Invariants:
-//! - The server only reads. Nothing that a client sends changes the source.
+//! - The server only reads. Nothing that a client sends changes the source; a stack interrupts the
+//!   worker for a tenth of a millisecond.
 //! - One thread serves everybody, never waits for a client, and sleeps without a timeout while
 //!   there is none. Snapshots are made only for clients.
 //! - Connections, the size of requests, and the time for sending them and taking the answers are

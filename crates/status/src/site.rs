@@ -76,6 +76,9 @@ impl<S: Source> Site<S> {
             return Err(Status::ForeignHost);
         }
         let body = |media_type, bytes| Content::Body(Body { media_type, bytes }, NO_CONTENT_POLICY);
+        if let Some(worker) = request.path.strip_prefix("/stack/") {
+            return Ok(body("text/plain; charset=utf-8", self.stack(worker)?.into_bytes()));
+        }
         Ok(match request.path.as_str() {
             "/" => {
                 let bytes = page::HTML.as_bytes().to_vec();
@@ -112,6 +115,15 @@ impl<S: Source> Site<S> {
             Err(_) => event("failed", "{}"),
         };
         event.into_bytes().into()
+    }
+
+    /// Returns where the task of a worker is, the number of which a client has sent.
+    fn stack(&self, worker: &str) -> Result<String, Status> {
+        let worker = worker.parse().map_err(|_| Status::NotFound)?;
+        match catch_panic(|| self.source.stack(worker)) {
+            Ok(stack) => stack.ok_or(Status::NotFound),
+            Err(_) => Err(Status::SourceFailed),
+        }
     }
 
     fn snapshot(&self) -> Result<PoolSnapshot, Status> {

@@ -11,6 +11,13 @@ pub trait Source: Send + 'static {
     /// Returns the present state, or `None` if the subject does not exist anymore.
     fn snapshot(&self) -> Option<PoolSnapshot>;
 
+    /// Returns where the running task of a worker is now, in lines of text; `None` if it runs none,
+    /// or the subject does not know. May block for a tenth of a second.
+    fn stack(&self, worker: u32) -> Option<String> {
+        let _ = worker;
+        None
+    }
+
     /// Returns the words for the subject. The default is for pools.
     fn terms(&self) -> Terms {
         Terms::POOL

@@ -26,6 +26,28 @@ impl Source for Pool {
     }
 }
 
+#[test]
+fn a_stack_is_that_of_the_worker_in_the_path() {
+    struct Stacks;
+    impl Source for Stacks {
+        fn snapshot(&self) -> Option<PoolSnapshot> {
+            None
+        }
+        fn stack(&self, worker: u32) -> Option<String> {
+            (worker == 3).then(|| "0 shop::decode".to_owned())
+        }
+    }
+    let server = serve(Stacks);
+    let response = get(&server, "/stack/3");
+    assert!(response.starts_with("HTTP/1.1 200 ") && response.contains("text/plain"), "{response}");
+    assert_eq!(body(&response), "0 shop::decode");
+    for path in ["/stack/4", "/stack/", "/stack/-1", "/stack/3/", "/stack/99999999999"] {
+        assert!(get(&server, path).starts_with("HTTP/1.1 404 "), "{path}");
+    }
+    let server = serve(Pool::default());
+    assert!(get(&server, "/stack/0").starts_with("HTTP/1.1 404 "), "the default");
+}
+
 fn serve(source: impl Source) -> StatusServer {
     StatusServer::serve("127.0.0.1:0", source).unwrap()
 }

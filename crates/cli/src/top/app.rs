@@ -16,6 +16,8 @@ pub(super) struct App {
     pub(super) lost: Option<String>,
     /// Number of the first worker that is shown.
     pub(super) first: usize,
+    /// The stack of a task, instead of the tables.
+    pub(super) stack: Option<String>,
 }
 
 /// An event for the display.
@@ -25,6 +27,10 @@ pub(super) enum Message {
     Snapshot(Box<PoolSnapshot>),
     Lost(String),
     Scroll(Scroll),
+    /// Shows the stack of the first task in the list, or the tables again.
+    ToggleStack,
+    /// The stack of a task.
+    Stack(String),
     Redraw,
     End,
 }
@@ -40,12 +46,14 @@ pub(super) enum Scroll {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Draw,
+    /// Ask for the stack of the worker in this slot.
+    Ask(u32),
     End,
 }
 
 impl App {
     pub(super) fn new(address: SocketAddr) -> Self {
-        Self { address, about: None, snapshot: None, lost: None, first: 0 }
+        Self { address, about: None, snapshot: None, lost: None, first: 0, stack: None }
     }
 
     pub(super) fn take(&mut self, message: Message) -> Next {
@@ -64,6 +72,15 @@ impl App {
                     Scroll::End => last,
                 };
             }
+            Message::ToggleStack if self.stack.take().is_some() => {}
+            Message::ToggleStack => {
+                let slot = self.running().nth(self.first).map(|worker| worker.slot);
+                match slot {
+                    Some(slot) => return Next::Ask(slot),
+                    None => self.stack = Some(format!("No {} runs.", self.terms().task)),
+                }
+            }
+            Message::Stack(text) => self.stack = Some(text),
             Message::Redraw => {}
             Message::End => return Next::End,
         }
@@ -72,6 +89,15 @@ impl App {
 
     pub(super) fn workers(&self) -> &[WorkerSnapshot] {
         self.snapshot.as_ref().map_or(&[], |snapshot| &snapshot.workers)
+    }
+
+    /// Returns the workers that run something, those that have run it longest first.
+    pub(super) fn running(&self) -> impl Iterator<Item = &WorkerSnapshot> {
+        let mut running: Vec<_> =
+            self.workers().iter().filter(|worker| worker.running.is_some()).collect();
+        running
+            .sort_by_key(|worker| std::cmp::Reverse(worker.running.as_ref().map(|it| it.elapsed)));
+        running.into_iter()
     }
 
     /// Returns the words for the subject.
@@ -109,6 +135,19 @@ pub(super) mod tests {
             assert_eq!(app.take(Message::Scroll(scroll)), Next::Draw);
             assert_eq!(app.first, first, "{scroll:?}");
         }
+    }
+
+    #[test]
+    fn the_stack_is_that_of_the_first_task_that_is_shown() {
+        let mut app = app(5);
+        let slots: Vec<_> = app.running().map(|worker| worker.slot).collect();
+        assert_eq!(app.take(Message::ToggleStack), Next::Ask(slots[0]));
+        app.take(Message::Stack("0 shop::decode".to_owned()));
+        assert_eq!(app.stack.as_deref(), Some("0 shop::decode"));
+        assert_eq!(app.take(Message::ToggleStack), Next::Draw);
+        assert_eq!(app.stack, None);
+        app.take(Message::Scroll(Scroll::Lines(1)));
+        assert_eq!(app.take(Message::ToggleStack), Next::Ask(slots[1]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Follows the events of a live view, and connects again when the connection is lost.
 
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +16,8 @@ pub(super) type Events = BufReader<TcpStream>;
 
 /// The time for connecting, and between two events, of which there is one a second.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest stack that is read, in bytes.
+const STACK_LIMIT: u64 = 1 << 20;
 /// The pause before another attempt to connect.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -68,6 +70,33 @@ pub(super) fn start(
         }
     })?;
     Ok(())
+}
+
+/// Asks for the stack of a worker on a thread of its own, and passes it on.
+pub(super) fn ask(address: SocketAddr, slot: u32, sender: Sender<Message>) {
+    let asked = move || {
+        let text = stack(address, slot).unwrap_or_else(|error| {
+            format!("cannot ask {address} for the stack: {}", readable(&error))
+        });
+        // The display may have ended.
+        let _ = sender.send(Message::Stack(text));
+    };
+    // Without a thread, nothing is shown, and the key can be pressed again.
+    let _ = thread::Builder::new().name("stack".to_owned()).spawn(asked);
+}
+
+fn stack(address: SocketAddr, slot: u32) -> io::Result<String> {
+    let mut socket = TcpStream::connect_timeout(&address, PATIENCE)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    let request = format!("GET /stack/{slot} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    socket.write_all(request.as_bytes())?;
+    let mut response = String::new();
+    socket.take(STACK_LIMIT).read_to_string(&mut response)?;
+    match response.split_once("\r\n\r\n") {
+        Some((head, body)) if head.starts_with("HTTP/1.1 200 ") => Ok(body.to_owned()),
+        _ => Ok("It has just ended, or its worker does not answer.".to_owned()),
+    }
 }
 
 fn pass_on(events: &mut Events, sender: &Sender<Message>) -> io::Result<()> {

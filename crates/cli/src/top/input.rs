@@ -52,6 +52,7 @@ fn message(key: KeyEvent) -> Option<Message> {
     Some(match key.code {
         KeyCode::Char('c' | 'd') if is_control => Message::End,
         KeyCode::Char('q' | 'Q') | KeyCode::Esc => Message::End,
+        KeyCode::Char('s' | 'S') => Message::ToggleStack,
         KeyCode::Char('k') | KeyCode::Up => Message::Scroll(Scroll::Lines(-1)),
         KeyCode::Char('j') | KeyCode::Down => Message::Scroll(Scroll::Lines(1)),
         KeyCode::PageUp => Message::Scroll(Scroll::Lines(-10)),

@@ -48,7 +48,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
     frame.render_widget(connection(app), head);
     frame.render_widget(Paragraph::new(figures), figures_area);
     charts(frame, charts_area, &seconds);
-    if area.width >= WIDE {
+    if let Some(stack) = &app.stack {
+        let lines: Vec<Line<'_>> = stack.lines().map(|line| Line::from(one_line(line))).collect();
+        frame.render_widget(Paragraph::new(lines), body);
+    } else if area.width >= WIDE {
         let [left, _, right] =
             Layout::horizontal([Constraint::Fill(6), Constraint::Length(4), Constraint::Fill(5)])
                 .areas(body);
@@ -90,6 +93,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
     let keys = Line::from(vec![
         Span::styled("q", bold()),
         Span::styled(" quit   ", dim()),
+        Span::styled("s", bold()),
+        Span::styled(" stack   ", dim()),
         Span::styled("↑ ↓", bold()),
         Span::styled(format!(" {}s   ", terms.worker), dim()),
         Span::styled(format!("http://{}/", app.address), dim()),

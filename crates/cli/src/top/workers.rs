@@ -31,10 +31,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App) {
     frame.render_widget(Paragraph::new(cells.collect::<Vec<_>>()), rest);
     let taken = u16::try_from(rows + 1).unwrap_or(u16::MAX).min(rest.height);
     let below = Rect { y: rest.y + taken, height: rest.height - taken, ..rest };
-    let mut running: Vec<_> = all.iter().filter(|worker| worker.running.is_some()).collect();
-    running.sort_by_key(|worker| std::cmp::Reverse(worker.running.as_ref().map(|it| it.elapsed)));
-    let first = app.first.min(running.len());
-    table(frame, below, running.into_iter().skip(first), &terms);
+    let first = app.first.min(app.running().count());
+    table(frame, below, app.running().skip(first), &terms);
 }
 
 fn table<'a>(
