@@ -1,6 +1,7 @@
 //! A command line that xtask runs, and that prints in a form to paste into a shell.
 
 use std::fmt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::checkout;
@@ -8,7 +9,7 @@ use crate::checkout;
 /// A call of cargo, or of another program, with its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Invocation {
-    program: &'static str,
+    program: String,
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
 }
@@ -41,9 +42,19 @@ impl Invocation {
         Self::new("python3", &format!("-m pip {arguments}"))
     }
 
-    fn new(program: &'static str, arguments: &str) -> Self {
+    /// Returns a call of a program that was built.
+    pub(crate) fn program(path: &Path) -> Self {
+        Self::new(&path.to_string_lossy(), "")
+    }
+
+    /// Returns the command that removes all symbols from a program.
+    pub(crate) fn strip(path: &Path) -> Self {
+        Self::new("strip", "").arguments([path.to_string_lossy().into_owned()])
+    }
+
+    fn new(program: &str, arguments: &str) -> Self {
         Self {
-            program,
+            program: program.to_owned(),
             environment: Vec::new(),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
         }
@@ -101,7 +112,7 @@ impl Invocation {
     fn command(&self) -> Command {
         // Cargo sets this variable to its own path, so every step uses the pinned toolchain.
         let cargo = std::env::var_os("CARGO").filter(|_| self.program == "cargo");
-        let program = cargo.unwrap_or_else(|| self.program.into());
+        let program = cargo.unwrap_or_else(|| self.program.clone().into());
         let mut command = Command::new(program);
         command
             .args(&self.arguments)
@@ -120,7 +131,7 @@ impl fmt::Display for Invocation {
         for (name, value) in &self.environment {
             write!(formatter, "{name}={} ", quoted(value))?;
         }
-        formatter.write_str(self.program)?;
+        formatter.write_str(&self.program)?;
         for argument in &self.arguments {
             write!(formatter, " {}", quoted(argument))?;
         }

@@ -10,6 +10,7 @@ mod bench;
 mod chaos;
 mod checkout;
 mod ci;
+mod crashes;
 mod invocation;
 mod loom;
 mod packages;
@@ -43,6 +44,7 @@ usage: cargo xtask <command>
                     run 100,000 tasks on ten nodes in network namespaces, while links are cut and
                     nodes, servers and the client are killed
   loom              check the models of atomics and locks in every interleaving
+  crashes           check crash reports of builds as programs are shipped
   asan              run the unit tests of the crates with raw memory under AddressSanitizer";
 
 fn main() -> ExitCode {
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(&arguments),
         "loom" => loom::run(&arguments),
         "asan" => asan::run(&arguments),
+        "crashes" => crashes::run(&arguments),
         _ => Err(USAGE.to_owned()),
     };
     outcome.unwrap_or_else(|message| {

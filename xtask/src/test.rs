@@ -15,7 +15,7 @@ use crate::prebuild::Prebuild;
 use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, LeftOut, Step};
 use crate::tools::{MUSL, NATS_VARIABLE, Tools, current_nats_server};
-use crate::{asan, loom, packages, tidy};
+use crate::{asan, crashes, loom, packages, tidy};
 
 /// Differences between `test` and `ci`.
 #[derive(Clone, Copy)]
@@ -35,8 +35,9 @@ const SCHEDULER_STEPS: &str = "1000000";
 const ALONE: [&str; 5] = ["cores", "runner", "supervisor", "timer", "worker"];
 
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
-const FEATURE_SETS: [&str; 17] = [
+const FEATURE_SETS: [&str; 18] = [
     "",
+    "backtrace",
     "bytemuck",
     "bytes",
     "cluster",
@@ -52,7 +53,7 @@ const FEATURE_SETS: [&str; 17] = [
     "status",
     "timer",
     "trace-export",
-    "bytemuck,bytes,cluster,cores,futures,ipc,metrics,ndarray,prometheus,recording,report,runner,status,timer,trace-export",
+    "backtrace,bytemuck,bytes,cluster,cores,futures,ipc,metrics,ndarray,prometheus,recording,report,runner,status,timer,trace-export",
 ];
 
 /// Settings that stop at the first failed test and accept a changed Cargo.toml.
@@ -193,8 +194,8 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
     // processes, and workers of other programs, which have no initializer.
     let in_a_sandbox = nextest.then(|| {
         let chosen = "-E package(brigade-integration)&\
-                      binary(/^(payloads|buffers|tasks|stream|shared_memory)$/)\
-                      -test(/grandchild|children_of|liars|names_memory_of_others|program/)";
+                      binary(/^(payloads|buffers|tasks|stream|shared_memory|crashes)$/)\
+                      -test(/copy_that_crashes|goes_on_after_its_crash|grandchild|children_of|liars|names_memory_of_others|program/)";
         cargo("nextest run --workspace", &format!("--profile {nextest_profile} {chosen}"))
             .variable("BRIGADE_TEST_SANDBOX", "1")
     });
@@ -207,6 +208,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
     // The rounds alternate between the links.
     let fuzz_arguments = seeded::with_seed(&["--rounds".to_owned(), fuzz_rounds.to_string()]);
     let mut builds = vec![loom::build(), asan::build()];
+    builds.extend(crashes::builds());
     builds.extend(features(resolution, tools.hack).into_iter().map(|(_, check)| check));
     builds.push(documentation.clone());
     let (tests_line, over_ipc_line) = (tests.to_string(), over_ipc.to_string());
@@ -234,6 +236,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         Step::cargo("examples", cargo("build --workspace --examples", "")),
         Step::new("loom", "cargo xtask loom", loom::check),
         Step::new("asan", "cargo xtask asan", asan::check),
+        Step::new("crashes", "cargo xtask crashes", crashes::check),
         Step::cargo("scheduler", scheduler),
         Step::new("stress", STRESS.repeat_line(&stress_arguments), move || {
             STRESS.check(&stress_arguments)
@@ -273,6 +276,7 @@ mod tests {
             "cargo build --workspace --examples",
             "cargo xtask loom",
             "cargo xtask asan",
+            "cargo xtask crashes",
             "BRIGADE_SCHEDULER_STEPS=1000000 cargo test -p brigade-scheduler --lib",
             "cargo xtask stress --seed ",
             "cargo xtask fuzz --seed ",

@@ -1,10 +1,10 @@
 //! Kills a worker that runs a task, and measures the time until the caller learns of it and until
-//! another task has run.
+//! another task has run. Lets workers with much memory crash, and measures when the caller learns.
 
 use std::time::{Duration, Instant};
 
 use brigade::{Link, TaskState};
-use brigade_testkit::faults::hangs;
+use brigade_testkit::faults::{aborts, hangs};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::BenchPool;
@@ -22,7 +22,37 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
     }
     report.record("learned_p50_seconds", learned.median()?);
     report.record("recovered_p50_seconds", recovered.median()?);
+    for mebibytes in HEAPS {
+        let mut learned = Sample::default();
+        for _ in 0..load.crashes {
+            learned.add(crash(&pool, mebibytes)?);
+        }
+        report.record(format!("crashed_with_{mebibytes}_mib_p50_seconds"), learned.median()?);
+    }
     Ok(())
+}
+
+/// Memory of the worker when it crashes, in mebibytes. The kernel frees it before it reports the
+/// death.
+const HEAPS: [usize; 3] = [0, 64, 500];
+
+/// Returns the time from the submission of a task that crashes until the caller learns of it.
+fn crash(pool: &BenchPool, mebibytes: usize) -> Outcome<Duration> {
+    pool.submit(fills, mebibytes << 20)?.wait()?;
+    let begin = Instant::now();
+    let mut victim = pool.submit(aborts, ())?;
+    let outcome = victim.wait_timeout(BOUND).ok_or("the caller did not learn of the crash")?;
+    let learned = begin.elapsed();
+    match outcome {
+        Err(error) if error.crash().is_some() => Ok(learned),
+        Err(error) => Err(format!("not a crash: {error}").into()),
+        Ok(()) => Err("a task that aborts returned a value".into()),
+    }
+}
+
+/// Keeps this much memory until the process ends.
+fn fills(bytes: usize) {
+    std::mem::forget(std::hint::black_box(vec![1_u8; bytes]));
 }
 
 /// Time after which an event counts as missing.

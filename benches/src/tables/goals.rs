@@ -222,6 +222,24 @@ const GOALS: &[Goal] = &[
         AtMost(1e-3),
     ),
     goal(
+        "from the submission of a task that crashes until the caller learns of it, p50",
+        Figure(ring("crash", "crashed_with_0_mib_p50_seconds")),
+        Unit::Seconds,
+        AtMost(0.3e-3),
+    ),
+    goal(
+        "the same with 64 MiB in the worker",
+        Figure(ring("crash", "crashed_with_64_mib_p50_seconds")),
+        Unit::Seconds,
+        AtMost(0.3e-3),
+    ),
+    goal(
+        "the same with 500 MiB in the worker",
+        Figure(ring("crash", "crashed_with_500_mib_p50_seconds")),
+        Unit::Seconds,
+        AtMost(0.3e-3),
+    ),
+    goal(
         "system calls of an idle pool of 64",
         Figure(ring("idle", "system_calls_count")),
         Unit::Count,

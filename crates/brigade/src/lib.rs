@@ -175,6 +175,11 @@ pub use brigade_status as status;
 #[doc(inline)]
 pub use brigade_timer as timer;
 
+/// Reports of crashes, and stacks of tasks: see [`TaskError::crash`] and [`Handle::stack`].
+pub mod crash {
+    pub use brigade_crash::{Cause, CrashReport, Frame, Origin, Stack};
+}
+
 /// All types of the pool: those at the root of this crate, and those that its methods return.
 pub mod pool {
     #[doc(inline)]

@@ -82,7 +82,12 @@ fn row(letter: &DeadLetter) -> Vec<String> {
         letter.label.clone().unwrap_or_default(),
         letter.deaths.to_string(),
         humantime::format_duration(age).to_string(),
-        // Descriptions may have several lines.
-        last.split_whitespace().collect::<Vec<_>>().join(" "),
+        // Descriptions may have several lines, and a stack at the end, which is among the JSON.
+        last.split("\nthread ")
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
     ]
 }

@@ -21,7 +21,7 @@ pub fn builder(workers: usize) -> PoolBuilder {
 }
 
 /// The system calls of the tasks of the tests: temporary files, threads, and sleeping.
-const CALLS_OF_TASKS: [i64; 26] = [
+const CALLS_OF_TASKS: [i64; 28] = [
     libc::SYS_openat,
     libc::SYS_mkdir,
     libc::SYS_mkdirat,
@@ -33,6 +33,8 @@ const CALLS_OF_TASKS: [i64; 26] = [
     libc::SYS_getdents64,
     libc::SYS_readlink,
     libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_writev,
     libc::SYS_rename,
     libc::SYS_clone3,
     libc::SYS_set_robust_list,

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use brigade_sys::control::ControlSocket;
+use brigade_sys::{crash, misdeeds};
 use brigade_testkit::{Random, pause};
 use brigade_wire::link::ring::{CAPACITY, words};
 use brigade_wire::slots::SlotTable;
@@ -27,6 +29,8 @@ pub enum Target {
     Messages,
     /// The page that says which doorbell to ring. All workers share it, and none can write to it.
     Doorbell,
+    /// The records of crashes and samples.
+    Records,
     /// The whole segment.
     Everything,
 }
@@ -65,6 +69,9 @@ pub const WHILE: Duration = Duration::from_millis(100);
 /// Slots of a worker's table: the pool's credit. The size of the memory is compared with the size
 /// that follows from it.
 const SLOTS: u16 = 1024;
+
+/// Length of the segment in words.
+const LENGTH: usize = words(SLOTS) + crash::WORDS;
 
 /// A task function that scribbles. Returns the seed.
 ///
@@ -110,6 +117,19 @@ pub fn forges_a_result_in_its_arena((offset, length): (u64, u64)) {
     brigade_testkit::faults::hangs(());
 }
 
+/// Makes the host believe that this worker has crashed.
+///
+/// # Panics
+/// Panics as [`scribbles`] does, and outside a worker.
+pub fn claims_a_crash() {
+    SharedMemory::of_this_process().forge_records(&mut Random::new(1));
+    let descriptors = (3..64).filter_map(|number| misdeeds::duplicate(number).ok());
+    let control =
+        { descriptors }.find(|end| ControlSocket::is_end(end)).expect("the control socket");
+    let packet = brigade_wire::handshake::FromWorkerControl::Crashed.encode().expect("a packet");
+    rustix::net::send(control, &packet, rustix::net::SendFlags::NOSIGNAL).expect("a host");
+}
+
 /// Returns the processes that have recorded their pids, in order.
 ///
 /// # Panics
@@ -145,7 +165,7 @@ impl SharedMemory {
         };
         let (begin, end) = find("/memfd:brigade ");
         let (page, _) = find("/memfd:brigade-bell ");
-        let expected = (words(SLOTS) as u64 * 8).next_multiple_of(4096);
+        let expected = (LENGTH as u64 * 8).next_multiple_of(4096);
         assert_eq!(end - begin, expected, "another layout than expected");
         let memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem");
         Self { memory: memory.expect("its memory"), begin, page }
@@ -178,7 +198,11 @@ impl SharedMemory {
                 let written = self.memory.write_all_at(&random.number().to_le_bytes(), self.page);
                 assert!(written.is_err(), "a worker can write to memory that all workers read");
             }
-            Target::Everything => self.fill(0, words(SLOTS), random),
+            Target::Records => {
+                self.fill(words(SLOTS), crash::WORDS, random);
+                self.forge_records(random);
+            }
+            Target::Everything => self.fill(0, LENGTH, random),
         }
     }
 
@@ -208,6 +232,22 @@ impl SharedMemory {
     fn rings() -> [usize; 2] {
         let length = ring::words(CAPACITY);
         [words(SLOTS) - 2 * length, words(SLOTS) - length]
+    }
+
+    /// Makes the records look as if there were a crash and a sample, with anything in them.
+    fn forge_records(&self, random: &mut Random) {
+        let write = |record: usize, field: usize, value: u64| {
+            let place = self.begin + (words(SLOTS) + record + field) as u64 * 8;
+            self.memory.write_all_at(&value.to_le_bytes(), place).expect("its own memory");
+        };
+        for record in [0, crash::WORDS / 2] {
+            // The phase, the answer, the signals, and lengths that are too large.
+            let signal = *random.choose(&[4, 5, 6, 7, 8, 11, 31]);
+            for (field, value) in [(0, 2), (2, u64::MAX), (3, signal), (12, signal), (14, 1 << 40)]
+            {
+                write(record, field, value);
+            }
+        }
     }
 
     fn fill(&self, first: usize, count: usize, random: &mut Random) {

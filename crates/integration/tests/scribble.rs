@@ -113,7 +113,9 @@ impl Scene {
             Err(TaskErrorKind::Codec { .. } | TaskErrorKind::Function { .. }) => garbled,
             Err(_) => false,
         };
-        assert!(fine, "{outcome:?}; scribbled over: {victims:?}");
+        // With the calls that the worker may have made up.
+        let text = outcome.as_ref().map_or_else(|error| format!("{error:#}"), |_| String::new());
+        assert!(fine, "{outcome:?} {text}; scribbled over: {victims:?}");
     }
 
     /// Checks that the pool works, ends, and leaves nothing behind.
@@ -162,10 +164,30 @@ variants! {
     messages_while_others_use_them: Messages, Lingers;
     messages_before_a_crash: Messages, Aborts;
     doorbell: Doorbell, Returns;
+    records: Records, Returns;
+    records_before_a_crash: Records, Aborts;
+    records_while_others_use_them: Records, Lingers;
     everything: Everything, Returns;
     everything_in_a_task_that_goes_on: Everything, Dawdles;
     everything_while_others_use_it: Everything, Lingers;
     everything_before_a_crash: Everything, Aborts;
+}
+
+/// The records say anything about where the task is.
+#[test]
+fn stacks_that_a_worker_makes_up_harm_nobody() {
+    for seed in 0..8 {
+        let _watchdog = Watchdog::new(format!("seed {seed}"), 2 * BOUND);
+        let scene = Scene::new(Target::Records, Then::Hangs, seed);
+        let task = scene.pool.task(scribbles).deadline(WHILE / 2);
+        let handle = task.submit(scene.scribble.clone()).unwrap();
+        while !handle.is_done() {
+            let _ = handle.stack().map(|stack| stack.to_string());
+        }
+        let guilty = outcome(handle).unwrap_err();
+        assert!(guilty.is_deadline(), "{guilty:#}");
+        scene.goes_on();
+    }
 }
 
 /// The table says anything about the task, or nothing.

@@ -60,6 +60,7 @@ mod owner;
 mod recording;
 mod room;
 mod run_deferred;
+mod sample;
 mod shared;
 mod slow;
 mod submit;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::ToSocketAddrs;
 use std::sync::Weak;
+use std::time::Duration;
 
 use brigade_metrics::{PoolSnapshot, Source as _};
 use brigade_status::{ServeError, Source, StatusServer};
@@ -42,6 +43,9 @@ impl Pool {
     }
 }
 
+/// A worker has this long to say where its task is; meanwhile, nobody else is served.
+const STACK_LIMIT: Duration = Duration::from_millis(100);
+
 /// The snapshots of a pool, as long as it exists. Returned by [`Pool::status_source`].
 #[derive(Clone)]
 pub struct StatusSource(Weak<Shared>);
@@ -50,6 +54,10 @@ impl Source for StatusSource {
     fn snapshot(&self) -> Option<PoolSnapshot> {
         // Summarized without the lock of the pool.
         self.0.upgrade().map(|pool| pool.measure().summarize())
+    }
+
+    fn stack(&self, worker: u32) -> Option<String> {
+        self.0.upgrade()?.stack_in(worker, STACK_LIMIT).map(|stack| stack.to_string())
     }
 }
 

@@ -68,6 +68,8 @@ pub enum Event<T> {
     StartFailed { worker: WorkerId, failure: StartFailure },
     /// A worker violated the protocol.
     Misbehaved { worker: WorkerId },
+    /// The process of a ready worker is about to end by itself.
+    Crashed { worker: WorkerId },
     /// The process of a ready worker is dead, and everything that it wrote is handled.
     Died { worker: WorkerId, death: Box<WorkerDeath> },
     /// The answer to `Action::Inspect`, for a worker that is stopped by a signal.

@@ -18,7 +18,7 @@ use crate::entry::{TaskEntry, TaskState};
 use crate::worker::PendingKill;
 use crate::{
     Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskKey, TaskRef,
-    WorkerState,
+    WorkerEntry, WorkerState,
 };
 
 /// Maximum time between the start of a task and the arrival of the outcome of the task before it.
@@ -134,22 +134,45 @@ impl<T: TaskData> Scheduler<T> {
             self.spare(now, worker, kill.key, outbox);
         } else {
             let (id, cause) = (self.tasks.id(kill.key), kill.cause);
-            // Two attempts of one task must never overlap. Other tasks that are still assigned here
-            // may have started if the worker lies. The progress of a chunk, which may be any of
-            // the tasks because outcomes may be unread, is known only when the process is dead.
-            let again = (self.tasks.retries_left(kill.key) > 0 && cause != KillCause::Asked)
-                || self.workers.live(worker).is_some_and(|entry| {
-                    entry.in_flight().any(|(_, occupant)| match occupant {
-                        Occupant::Task(key) => {
-                            let other = key != kill.key;
-                            self.tasks.items(key).is_some()
-                                || (other && self.tasks.retries_left(key) > 0)
-                        }
-                        Occupant::Revoked { .. } => false,
-                    })
-                });
+            let asked = (cause == KillCause::Asked).then_some(kill.key);
+            let at_once = self.may_be_reported_at_once(worker, asked);
             outbox.push(Action::TaskKilled { worker, task: id, cause });
-            self.kill_now(worker, cause, !again && self.lifecycle.is_running(), outbox);
+            self.kill_now(worker, cause, at_once, outbox);
+        }
+    }
+
+    /// Returns `true` if the death of a worker may be reported before its process is reaped: none
+    /// of its tasks may run again, except for those that are known not to have started.
+    ///
+    /// Two attempts of one task must never overlap. Other tasks that are still assigned here may
+    /// have started if the worker lies. The progress of a chunk, which may be any of the tasks
+    /// because outcomes may be unread, is known only when the process is dead. A task that does not
+    /// run again whatever its settings say is `given_up`.
+    fn may_be_reported_at_once(&self, worker: WorkerId, given_up: Option<TaskKey>) -> bool {
+        let may_run_again = |key| {
+            self.tasks.items(key).is_some()
+                || (given_up != Some(key) && self.tasks.retries_left(key) > 0)
+        };
+        let tasks = self.workers.live(worker).into_iter().flat_map(WorkerEntry::in_flight);
+        self.lifecycle.is_running()
+            && !tasks.into_iter().any(|(_, occupant)| match occupant {
+                Occupant::Task(key) => may_run_again(key),
+                Occupant::Revoked { .. } => false,
+            })
+    }
+
+    /// Returns `true` if the death of a worker that has crashed may be reported at once.
+    pub fn may_report_crash(&self, worker: WorkerId) -> bool {
+        self.may_be_reported_at_once(worker, None)
+    }
+
+    /// Assigns nothing more to a worker that is about to end. One that was asked to stop gets
+    /// nothing anyway.
+    pub(crate) fn crashed(&mut self, worker: WorkerId) {
+        let Some(entry) = self.workers.live_mut(worker) else { return };
+        if entry.state == WorkerState::Ready {
+            entry.pending_kill = None;
+            self.leave(worker.slot, WorkerState::Killing);
         }
     }
 

@@ -117,6 +117,7 @@ impl<T: TaskData> Scheduler<T> {
                 self.start_failed(now, worker, &failure, outbox);
             }
             Event::Misbehaved { worker } => self.kill(worker, KillCause::Protocol, outbox),
+            Event::Crashed { worker } => self.crashed(worker),
             Event::Died { worker, death } => self.died(now, worker, &death, outbox),
             Event::FoundStopped { worker } => self.kill(worker, KillCause::Stopped, outbox),
             Event::Shutdown { mode, timeout } => self.begin_shutdown(now, mode, timeout, outbox),

@@ -1,8 +1,10 @@
 //! The processes of workers, as their [`Supervisor`] sees them.
 
 mod alarm;
+mod asked;
 mod cleaner;
 mod connection;
+mod death;
 mod folders;
 mod handshake;
 mod notes;
@@ -10,6 +12,7 @@ pub mod output;
 mod process_env;
 mod reaper;
 mod reserve;
+mod samples;
 mod sent_arenas;
 mod settings;
 mod setup;
@@ -20,6 +23,7 @@ mod worker_process;
 
 pub use cleaner::{Cleaner, Job, Jobs};
 pub use connection::{Connected, Connection, HostLink};
+pub use death::Death;
 pub use notes::{Note, Notes};
 pub use process_env::{ProcessEnv, Stdio, check_variable};
 pub use reaper::Reaper;
@@ -28,4 +32,4 @@ pub use settings::Settings;
 pub use setup::{Initializer, Setup};
 pub use supervised::{SharedMemory, Supervised};
 pub use supervisor::{Orders, Supervisor};
-pub use worker_process::{Death, Killed, ProcessState, WorkerProcess};
+pub use worker_process::{Killed, ProcessState, WorkerProcess};

@@ -78,6 +78,10 @@ impl Supervised for Owner {
         unreachable!("{worker}: {problem}")
     }
 
+    fn crashed(&self, process: &WorkerProcess) -> bool {
+        unreachable!("{process:?}")
+    }
+
     fn gave_up_on(&self, process: &WorkerProcess) {
         unreachable!("{process:?}")
     }

@@ -6,8 +6,9 @@
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use brigade_crash::Stack;
 use brigade_sys::clock::Monotonic;
 
 pub use crate::callbacks::Callbacks;
@@ -87,6 +88,12 @@ pub trait Task: Clone + fmt::Debug + Send + Sync + 'static {
 
     /// Returns the time since which a worker runs the task, if the executor knows it.
     fn running_since(&self) -> Option<Monotonic> {
+        None
+    }
+
+    /// Returns where the task is now, if it runs and its worker answers in time.
+    fn stack(&self, timeout: Duration) -> Option<Stack> {
+        let _ = timeout;
         None
     }
 

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_crash::{CrashReport, End, Stack};
 use brigade_sys::process::{Exit, last_line};
 use brigade_wire::{Attempt, TaskId};
 
@@ -31,11 +32,14 @@ struct TaskFailure {
     in_the_queue: bool,
     /// The pool killed the worker because it broke the protocol.
     broke_protocol: bool,
+    crash: Option<CrashReport>,
+    /// The stack of the task before its worker was killed.
+    stack: Option<Stack>,
 }
 
 /// The circumstances of a failure, which its text mentions.
 #[doc(hidden)]
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Circumstances {
     /// The time that the task had been running when its process died.
     pub elapsed: Option<Duration>,
@@ -45,6 +49,10 @@ pub struct Circumstances {
     pub in_the_queue: bool,
     /// The pool killed the worker because it broke the protocol.
     pub broke_protocol: bool,
+    /// The report of the worker's crash.
+    pub crash: Option<CrashReport>,
+    /// The stack of the task before its worker was killed.
+    pub stack: Option<Stack>,
 }
 
 /// The kinds of [`TaskError`].
@@ -170,6 +178,8 @@ impl TaskError {
             quarantined: false,
             in_the_queue: false,
             broke_protocol: false,
+            crash: None,
+            stack: None,
         };
         Self { inner: Box::new(failure) }
     }
@@ -196,11 +206,14 @@ impl TaskError {
     #[doc(hidden)]
     #[must_use]
     pub fn under(mut self, circumstances: Circumstances) -> Self {
-        let Circumstances { elapsed, quarantined, in_the_queue, broke_protocol } = circumstances;
+        let Circumstances { elapsed, quarantined, in_the_queue, broke_protocol, crash, stack } =
+            circumstances;
         self.inner.elapsed = elapsed;
         self.inner.quarantined = quarantined;
         self.inner.in_the_queue = in_the_queue;
         self.inner.broke_protocol = broke_protocol;
+        self.inner.crash = crash;
+        self.inner.stack = stack;
         self
     }
 
@@ -227,6 +240,17 @@ impl TaskError {
     /// Returns how long the task had been running when its process died.
     pub fn elapsed(&self) -> Option<Duration> {
         self.inner.elapsed
+    }
+
+    /// Returns the report of the crash that ended the worker: the signal, its cause, and the stack.
+    pub fn crash(&self) -> Option<&CrashReport> {
+        self.inner.crash.as_ref()
+    }
+
+    /// Returns where the task was: when its worker crashed, or when a deadline or a kill ended it.
+    /// `None` if the worker did not answer within five milliseconds before it was killed.
+    pub fn stack(&self) -> Option<&Stack> {
+        self.inner.stack.as_ref().or_else(|| self.crash()?.stack())
     }
 
     /// Returns `true` if the task was cancelled before it started.
@@ -262,8 +286,17 @@ impl TaskError {
     }
 }
 
+/// In one line; `{:#}` adds the stack, if there is one.
 impl fmt::Display for TaskError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_line(out)?;
+        let stack = self.stack().filter(|_| out.alternate());
+        stack.map_or(Ok(()), |stack| write!(out, "\n{stack}"))
+    }
+}
+
+impl TaskError {
+    fn write_line(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.inner.task {
             Some(task) => write!(out, "{task}")?,
             None => out.write_str("a task")?,
@@ -283,10 +316,7 @@ impl fmt::Display for TaskError {
                 if self.inner.broke_protocol {
                     out.write_str("the pool killed it because it broke the protocol")?;
                 } else {
-                    write!(out, "{exit}")?;
-                    if let Some(text) = brigade_wire::exit_code::describe_exit(*exit) {
-                        write!(out, ", {text}")?;
-                    }
+                    write!(out, "{}", End { exit: *exit, crash: self.crash() })?;
                 }
                 if let Some(elapsed) = self.inner.elapsed {
                     write!(out, ", after {elapsed:.3?}")?;

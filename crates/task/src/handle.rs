@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use brigade_crash::Stack;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::codec::CodecError;
 use brigade_wire::{Attempt, TaskId, codec};
@@ -20,6 +21,10 @@ use crate::completion_queue::CompletionQueue;
 use crate::error::{TaskError, TaskErrorKind};
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::waiting::Wait;
+
+/// A worker has this long to say where its task is. On a busy machine, its handler may have to wait
+/// for a processor.
+const SAMPLE_LIMIT: Duration = Duration::from_millis(100);
 
 /// The handle of a submitted task. Dropping it does not stop the task; only the result is dropped.
 ///
@@ -89,6 +94,20 @@ impl<R, B: Backend> Handle<R, B> {
     pub fn running_for(&self) -> Option<Duration> {
         let elapsed = clock::now().saturating_since(self.running_since()?);
         self.promise().is_pending().then_some(elapsed)
+    }
+
+    /// Returns where the task is now: the calls on the stack of the thread that runs it. Blocks
+    /// until its worker has answered, for at most 100 ms; usually that takes a tenth of a
+    /// millisecond.
+    ///
+    /// Returns `None` if the task is not running, or if its worker does not answer: it is stopped,
+    /// waits for a device, or has replaced the handler of SIGURG. On a cluster, it is always
+    /// `None`.
+    ///
+    /// The signal interrupts a system call that the task waits in. The standard library and most
+    /// others continue to wait.
+    pub fn stack(&self) -> Option<Stack> {
+        if self.is_done() { None } else { self.task.stack(SAMPLE_LIMIT) }
     }
 
     fn running_since(&self) -> Option<Monotonic> {

@@ -77,6 +77,10 @@ pub enum FromWorkerControl {
         /// Time on the monotonic clock in nanoseconds.
         due: u64,
     },
+    /// The process is about to end: the record of its [crash](brigade_sys::crash) is complete.
+    Crashed,
+    /// The sample of its stack that the host asked for is complete.
+    Sampled,
 }
 
 /// The host's greeting, which tells the worker its role.

@@ -14,7 +14,7 @@ use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::sealed::SealedView;
 use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
-use brigade_sys::{descriptors, lifeline, parent_death, signals};
+use brigade_sys::{crash, descriptors, lifeline, parent_death, signals};
 use brigade_wire::codec;
 use brigade_wire::handshake::{
     Answer, FromWorkerControl, Hello, LinkKind, ServerProgram, ToWorkerControl,
@@ -114,7 +114,9 @@ impl Handshake<'_> {
         };
         let table = next()
             .map_err(|_| StartError::Unexpected("a greeting without the table of task states"))?;
-        let segment = Arc::new(Segment::open(table, words).map_err(StartError::Slots)?);
+        let segment = Segment::open(table, words + crash::WORDS).map_err(StartError::Slots)?;
+        let segment = Arc::new(segment);
+        self.control.report_crashes(&segment, words);
         let slots = SlotTable::new(Arc::clone(&segment), hello.slots);
         let lifeline = if hello.lifeline { Some(next()?) } else { None };
         if let Some(level) = hello.events {

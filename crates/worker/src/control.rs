@@ -1,9 +1,12 @@
 //! The worker's end of the control socket, which connects it to its host.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use brigade_sys::control::{ControlSocket, Received};
+use brigade_sys::crash::{self, Notices};
+use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
 
 use crate::error::StartError;
@@ -24,6 +27,17 @@ impl Control {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => StartError::ControlClosed,
             _ => failed_to("write to the control socket")(source),
         })
+    }
+
+    /// Lets this process record its crashes in the shared memory, and announce them to the host.
+    pub(crate) fn report_crashes(&self, segment: &Arc<Segment>, offset: usize) {
+        let packet = |message: FromWorkerControl| message.encode().unwrap_or_default();
+        let notices = Notices {
+            crashed: packet(FromWorkerControl::Crashed),
+            sampled: packet(FromWorkerControl::Sampled),
+        };
+        // Without /proc, the exit status has to suffice.
+        let _ = crash::install(segment, offset, self.0.as_fd(), notices);
     }
 
     /// Returns `true` if this process can take descriptors that the host sends.

@@ -4,9 +4,10 @@
 //! only the payload. So a hook records them, and [`run`] picks them up. The hook acts only on the
 //! thread that is inside [`run`]. Panics of all other threads go to the previous hook.
 //!
-//! A panic that ends the process cannot become a report, so it must not be silenced. With `panic =
-//! "abort"` the hook is not installed, and before a panic that must not unwind, the record of the
-//! panic that led to it is printed.
+//! A panic that ends the process cannot become a report, so it must not be silenced. With
+//! `panic = "abort"` the hook keeps the message for the report of the crash, and lets the previous
+//! hook print it. Before a panic that must not unwind, the same is done with the panic that led to
+//! it.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -18,6 +19,7 @@ use std::sync::{Once, OnceLock};
 
 use brigade_sys::catch_panic::{drop_payload, panic_text};
 use brigade_sys::confinement::Rights;
+use brigade_sys::crash;
 use brigade_sys::executable::{Symbols, frames};
 use brigade_wire::PanicReport;
 
@@ -83,6 +85,13 @@ pub(crate) fn keep_names() {
     }
 }
 
+/// Looks whether the initializer has closed system calls.
+pub(crate) fn look_for_a_sandbox() {
+    if NAMES.get().is_none_or(|names| !names.rights.allow_calls()) {
+        crash::expect_a_sandbox();
+    }
+}
+
 impl Frames {
     fn capture() -> Self {
         if NAMES.get().is_none_or(|names| names.rights.allow_files()) {
@@ -108,13 +117,13 @@ impl fmt::Display for Frames {
 /// Installs the hook, once per process.
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
-    if cfg!(panic = "abort") {
-        return;
-    }
     INSTALLED.call_once(|| {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            if !note(panic) {
+            if cfg!(panic = "abort") {
+                crash::note_message(&describe(panic));
+                previous(panic);
+            } else if !note(panic) {
                 previous(panic);
             }
         }));
@@ -144,8 +153,12 @@ fn note(panic: &PanicHookInfo<'_>) -> bool {
     }
     let message = bounded(panic_text(panic.payload()), MESSAGE_LIMIT);
     if CANNOT_UNWIND.contains(&message.as_str()) {
-        if let Some(earlier) = NOTE.take() {
-            report_end(&earlier);
+        match NOTE.take() {
+            Some(earlier) => {
+                crash::note_message(&earlier.to_string());
+                report_end(&earlier);
+            }
+            None => crash::note_message(&describe(panic)),
         }
         return false;
     }
@@ -158,6 +171,15 @@ fn note(panic: &PanicHookInfo<'_>) -> bool {
     NOTE.set(Some(note));
     STATE.set(State::Panicked);
     true
+}
+
+/// Returns the message and the place of a panic.
+fn describe(panic: &PanicHookInfo<'_>) -> String {
+    let message = bounded(panic_text(panic.payload()), MESSAGE_LIMIT);
+    match panic.location() {
+        Some(location) => format!("panicked at {location}: {message}"),
+        None => format!("panicked: {message}"),
+    }
 }
 
 /// Returns `true` if this thread is inside `run`. A thread that is ending is not.

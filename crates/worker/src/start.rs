@@ -99,7 +99,8 @@ fn work(
         buffers::share(&arenas.results);
     }
     let origin = Origin::here();
-    if setup.initializer.is_some() {
+    let has_initializer = setup.initializer.is_some();
+    if has_initializer {
         early::acquire();
     }
     let initialized = setup.initialize(&functions).and_then(|has_run| {
@@ -108,6 +109,9 @@ fn work(
         })
     });
     origin.end_copy();
+    if has_initializer {
+        panic_capture::look_for_a_sandbox();
+    }
     let sent = match initialized {
         Ok(false) => Ok(()),
         Ok(true) => {

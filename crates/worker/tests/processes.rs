@@ -18,6 +18,7 @@ use brigade_link_ipc::{self as ipc, HostEnd, Ipc};
 use brigade_sys::before_main;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::control::{ControlSocket, Received};
+use brigade_sys::crash;
 use brigade_sys::descriptors::output_pipe;
 use brigade_sys::executable::{EntryPoint, FunctionOffset, build_identity};
 use brigade_sys::process::{Exit, Process, self_command};
@@ -107,7 +108,8 @@ impl Host {
     }
 
     fn greet(&self, hello: Hello) -> SlotTable {
-        let segment = Segment::create("test", SlotTable::words(SLOTS)).expect("memory");
+        let segment =
+            Segment::create("test", SlotTable::words(SLOTS) + crash::WORDS).expect("memory");
         let packet = ToWorkerControl::Hello(hello).encode().expect("encodes");
         self.control.send(&packet, &[segment.as_fd()]).expect("a worker");
         SlotTable::new(segment, SLOTS)

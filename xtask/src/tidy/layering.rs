@@ -78,6 +78,7 @@ const LAYERS: &[(&str, Uses)] = &[
     ),
     ("brigade", AllBefore),
     ("brigade-example-cluster", Only(&["brigade"])),
+    ("brigade-example-crash", Only(&["brigade"])),
     ("brigade-example-image-loader", Only(&["brigade"])),
     ("brigade-example-service", Only(&["brigade"])),
     ("brigade-cli", Only(&["brigade", "brigade-ids"])),

@@ -22,6 +22,9 @@ use super::machine::{RunEnd, Token};
 use crate::message::{Items, OutcomeBuilder, TaskHead};
 use crate::names::Priority;
 
+/// Lines of an error, with the calls of its stack, that a dead letter keeps.
+const MOST_LINES: usize = 24;
+
 /// Errors are bounded by their own limits; this is far above.
 const ERROR_LIMIT: usize = 16 << 20;
 
@@ -183,7 +186,7 @@ fn failed(token: Token, error: &TaskError) -> Ended {
             return Ended::not_begun(token, Some(error));
         }
         // As in a local pool, where `retries` apply to both.
-        _ if error.is_worker_death() || error.is_deadline() => RunEnd::Died(error.to_string()),
+        _ if error.is_worker_death() || error.is_deadline() => RunEnd::Died(described(error)),
         _ => RunEnd::Done,
     };
     let mut outcome = OutcomeBuilder::default();
@@ -191,6 +194,12 @@ fn failed(token: Token, error: &TaskError) -> Ended {
     let run_time = error.elapsed().unwrap_or_default();
     let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
     Ended { end, ..Ended::done(token, outcome) }
+}
+
+/// Returns the error with the first calls of its stack.
+fn described(error: &TaskError) -> String {
+    let text = format!("{error:#}");
+    text.lines().take(MOST_LINES).collect::<Vec<_>>().join("\n")
 }
 
 /// Adds an error to an outcome.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use brigade::stream::Emit;
 use brigade::{Pool, Stdio};
 use brigade_sys::{misdeeds, parent_death};
-use brigade_testkit::faults::{aborts, hangs, prints_a_mebibyte, spins, stops_itself};
+use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
 use brigade_wire::codec::chain;
 
@@ -33,8 +33,9 @@ fn main() {
         }
         "dies" => {
             let pool = pool();
-            let handle = pool.submit(aborts, ()).expect("a task");
-            println!("{}", outcome(handle).expect_err("an abort"));
+            // A crash would be reported before the process is reaped, with its signal.
+            let handle = pool.submit(|(): ()| std::process::exit(7), ()).expect("a task");
+            println!("{}", outcome::<()>(handle).expect_err("an exit"));
             assert_eq!(outcome(pool.submit(spins, 1).expect("a task")).expect("a result"), 1);
         }
         "starting" => {

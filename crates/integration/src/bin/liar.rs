@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use brigade_sys::clock::now;
 use brigade_sys::control::{ControlSocket, Received};
-use brigade_sys::descriptors;
 use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
+use brigade_sys::{crash, descriptors};
 use brigade_wire::buffers::{self, Buffer, File};
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl};
 use brigade_wire::link::{LinkReceiver, LinkSender, message_limit, ring};
@@ -118,7 +118,8 @@ impl Worker {
         };
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().expect("the descriptors of a link of rings");
-        let segment = Segment::open(next(), ring::words(hello.slots)).expect("the segment");
+        let segment =
+            Segment::open(next(), ring::words(hello.slots) + crash::WORDS).expect("the segment");
         let segment = Arc::new(segment);
         let lifeline = hello.lifeline.then(&mut next);
         let page = next();

@@ -63,7 +63,7 @@ fn a_file_size_limit_is_an_error_that_says_so() {
 fn a_thread_that_cannot_be_started_is_an_error() {
     // The stack of a thread needs the most address space. The minimum at which the program itself
     // starts is beyond our control.
-    let reports: Vec<String> = (6..40)
+    let reports: Vec<String> = (6..60)
         .map(|mebibytes| host_after(&format!("ulimit -v {}", mebibytes * 1024)))
         .filter(|output| output.status.success())
         .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -1,7 +1,9 @@
 //! The task as its handle uses it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use brigade_crash::Stack;
 use brigade_sys::clock::Monotonic;
 use brigade_task::backend::{PromiseOf, Task, Wait};
 
@@ -34,6 +36,10 @@ impl Task for TaskCell {
 
     fn running_since(&self) -> Option<Monotonic> {
         self.backend().running_since(self.task_ref()?)
+    }
+
+    fn stack(&self, timeout: Duration) -> Option<Stack> {
+        self.backend().stack(self.task_ref()?, timeout)
     }
 
     fn cancel(&self) {

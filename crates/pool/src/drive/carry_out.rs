@@ -9,10 +9,10 @@ use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, SlotTable, slot_tag};
 use brigade_wire::{Attempt, Function, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
 
-use super::deferred::Deferred;
+use super::deferred::{Deferred, ToKill};
 use super::observer::{End, Observer, Ran};
 use super::outcome::{EventData, outcome_of};
-use super::shared::{Core, Shared};
+use super::shared::Core;
 use super::slow::report_more;
 use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
@@ -36,7 +36,6 @@ impl Core {
         now: Monotonic,
         action: Action<TaskCell>,
         data: &mut EventData,
-        shared: &Shared,
         deferred: &mut Deferred,
     ) {
         match action {
@@ -71,7 +70,7 @@ impl Core {
                     self.worker_slots.resize_with(slot + 1, || None);
                 }
                 self.worker_slots[slot] = Some(WorkerSlot::new(Arc::clone(&process)));
-                shared.supervisor.start(process);
+                deferred.work().to_start.push(process);
             }
             Action::Stop { worker } => {
                 self.observers.worker_leaving(now, worker);
@@ -144,10 +143,13 @@ impl Core {
     }
 
     fn kill(&self, worker: WorkerId, cause: KillCause, at_once: bool, deferred: &mut Deferred) {
+        // The error of such a task says where it was.
+        let sample = matches!(cause, KillCause::Deadline | KillCause::Section | KillCause::Asked);
         let (pid, cause) = (self.pid(worker), describe(cause));
         note!(deferred, INFO, %worker, pid, cause, "worker killed");
         if let Some(worker_slot) = self.worker_slot(worker) {
-            deferred.work().to_kill.push((Arc::clone(&worker_slot.process), at_once));
+            let process = Arc::clone(&worker_slot.process);
+            deferred.work().to_kill.push(ToKill { process, at_once, sample });
         }
     }
 

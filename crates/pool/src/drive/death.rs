@@ -4,18 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_crash::Stack;
 use brigade_scheduler::{Event, InterruptedAttempt, StartFailure, WorkerDeath};
 use brigade_supervisor::threads::cleaner;
 use brigade_supervisor::{Death, WorkerProcess, note};
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
 use brigade_sys::process::last_line;
-use brigade_wire::slots::{SlotState, SlotTable, slot_tag};
-use brigade_wire::{WorkerId, exit_code};
+use brigade_wire::WorkerId;
+use brigade_wire::slots::{Revocation, SlotState, SlotTable, slot_tag};
 
 use super::interrupted::Interrupted;
 use super::outcome::{DeathReport, EventData};
-use super::shared::Shared;
+use super::shared::{Core, Shared};
 
 /// Reports the death, once everything the worker had written has been handled.
 pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
@@ -24,26 +25,52 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
         // The link was closed although the host holds its other end. The process may still be
         // alive.
         let exit = end_process(shared, process);
-        Death { exit, stderr_tail: process.read_rest(&shared.supervisor.output) }
+        Death::new(exit, process.read_rest(&shared.supervisor.output))
     });
     let exit = death.exit;
     let interrupted = shared.lock().worker_slot_mut(worker).and_then(|it| it.interrupted.take());
-    let interrupted = interrupted.unwrap_or_else(|| read_interrupted(shared, worker));
+    let interrupted = interrupted.unwrap_or_else(|| read_interrupted(&shared.lock(), worker));
     let expected = is_orderly(exit) && interrupted.attempts.is_empty();
     if expected {
         note!(shared.supervisor.output, DEBUG, %worker, pid, %exit, "worker exited");
     } else if !process.is_left_behind() {
         let ran = interrupted.attempts.len();
-        note!(shared.supervisor.output, INFO, %worker, pid, %exit, ran, "worker died");
+        match death.crash.clone() {
+            None => note!(shared.supervisor.output, INFO, %worker, pid, %exit, ran, "worker died"),
+            Some(crash) => note!(
+                shared.supervisor.output, INFO, %worker, pid, %exit, ran, %crash,
+                at = crash.stack().and_then(Stack::place), "worker died"
+            ),
+        }
     }
     remove(shared, worker, interrupted, pid, death);
 }
 
 /// Reads the interrupted attempts before the death is observed: an outcome that the worker sends
 /// from now on makes no difference.
-pub(super) fn interrupt(shared: &Shared, worker: WorkerId) {
-    let interrupted = read_interrupted(shared, worker);
-    if let Some(worker_slot) = shared.lock().worker_slot_mut(worker) {
+pub(super) fn interrupt(core: &mut Core, worker: WorkerId) {
+    let interrupted = read_interrupted(core, worker);
+    if let Some(worker_slot) = core.worker_slot_mut(worker) {
+        worker_slot.interrupted.get_or_insert(interrupted);
+    }
+}
+
+/// Revokes the tasks that a worker which is about to end has not begun, and reads which it has.
+pub(super) fn interrupt_crashed(core: &mut Core, worker: WorkerId) {
+    let Some(connection) = core.connection(worker) else { return };
+    let revoked: Vec<u16> = core
+        .scheduler
+        .occupants(worker)
+        .into_iter()
+        .filter(|(ring_index, task, attempt)| {
+            let tag = slot_tag(task.id, *attempt);
+            connection.table.revoke(*ring_index, tag) == Revocation::Revoked
+        })
+        .map(|(ring_index, ..)| ring_index)
+        .collect();
+    let mut interrupted = read_interrupted(core, worker);
+    interrupted.attempts.retain(|attempt| !revoked.contains(&attempt.ring_index));
+    if let Some(worker_slot) = core.worker_slot_mut(worker) {
         worker_slot.interrupted = Some(interrupted);
     }
 }
@@ -66,13 +93,12 @@ pub(super) fn kill_orphaned(shared: &Shared, process: &Arc<WorkerProcess>) {
         let event = Event::StartFailed { worker, failure };
         return shared.remove_dead(worker, event, EventData::Nothing);
     }
-    let interrupted = read_interrupted(shared, worker);
-    let death = Death { exit: Exit::Signal(9), stderr_tail: String::new() };
+    let interrupted = read_interrupted(&shared.lock(), worker);
+    let death = Death::new(Exit::Signal(9), String::new());
     remove(shared, worker, interrupted, pid.unwrap_or(0), death);
 }
 
-fn read_interrupted(shared: &Shared, worker: WorkerId) -> Interrupted {
-    let core = shared.lock();
+fn read_interrupted(core: &Core, worker: WorkerId) -> Interrupted {
     let Some(connection) = core.connection(worker) else { return Interrupted::default() };
     let table: &SlotTable = &connection.table;
     let mut interrupted = Interrupted {
@@ -118,10 +144,9 @@ fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: 
 
 /// Describes the end of a process for the reason of a broken pool.
 fn describe(death: &Death) -> String {
-    let known = exit_code::describe_exit(death.exit).map(|known| format!(", {known}"));
     let line = last_line(&death.stderr_tail);
     let line = line.map(|line| format!("; its last line on stderr: {line}"));
-    format!("{}{}{}", death.exit, known.unwrap_or_default(), line.unwrap_or_default())
+    format!("{}{}", death.end(), line.unwrap_or_default())
 }
 
 fn end_process(shared: &Shared, process: &WorkerProcess) -> Exit {

@@ -28,9 +28,11 @@ pub(super) struct Work {
     pub(super) to_call: usize,
     /// Futures that wait for room in the queue.
     pub(super) to_wake: Vec<Waker>,
-    /// Workers, and `true` if their deaths may be reported at once. They are not killed under the
-    /// lock, because finding the processes that a worker has started takes long.
-    pub(super) to_kill: Vec<(Arc<WorkerProcess>, bool)>,
+    /// They are not killed under the lock, because finding the processes that a worker has started
+    /// takes long.
+    pub(super) to_kill: Vec<ToKill>,
+    /// Workers to start. Callers are woken before: they take less of a processor.
+    pub(super) to_start: Vec<Arc<WorkerProcess>>,
     pub(super) notes: Notes,
     pub(super) to_free: Vec<ToFree>,
     pub(super) wake_reaper: bool,
@@ -40,6 +42,15 @@ pub(super) struct Work {
 thread_local! {
     /// Memory for the thread's next work.
     static SPARE: Cell<Option<Box<Work>>> = const { Cell::new(None) };
+}
+
+/// A worker to be killed.
+pub(super) struct ToKill {
+    pub(super) process: Arc<WorkerProcess>,
+    /// Its death may be reported at once.
+    pub(super) at_once: bool,
+    /// It is asked where it is first.
+    pub(super) sample: bool,
 }
 
 /// Memory that is not freed under the lock.
@@ -123,12 +134,22 @@ impl Deferred {
 
 impl Work {
     fn is_empty(&self) -> bool {
-        let Self { to_notify, to_call, to_wake, to_kill, notes, to_free, wake_reaper, ended } =
-            self;
+        let Self {
+            to_notify,
+            to_call,
+            to_wake,
+            to_kill,
+            to_start,
+            notes,
+            to_free,
+            wake_reaper,
+            ended,
+        } = self;
         to_notify.is_empty()
             && *to_call == 0
             && to_wake.is_empty()
             && to_kill.is_empty()
+            && to_start.is_empty()
             && notes.is_empty()
             && to_free.is_empty()
             && !wake_reaper

@@ -40,7 +40,7 @@ impl Core {
     ) {
         loop {
             while let Some(action) = self.outbox.pop() {
-                self.carry_out(now, action, data, shared, deferred);
+                self.carry_out(now, action, data, deferred);
             }
             match self.replies.pop_front() {
                 // A task that was looked up may have begun after the time of the event.

@@ -216,9 +216,13 @@ pub(super) fn outcome_of(
     data: &mut EventData,
     broken: Option<&str>,
 ) -> Outcome {
-    let (elapsed, broke_protocol) = match &*data {
-        EventData::Death(report) => (report.interrupted.elapsed, report.interrupted.broke_protocol),
-        EventData::Nothing | EventData::Outcome(..) => (None, false),
+    let (elapsed, broke_protocol, death) = match &*data {
+        EventData::Death(report) => {
+            let Interrupted { elapsed, broke_protocol, .. } = report.interrupted;
+            let death = (report.death.crash.clone(), report.death.stack.clone());
+            (elapsed, broke_protocol, Some(death))
+        }
+        EventData::Nothing | EventData::Outcome(..) => (None, false, None),
     };
     // The death may also have ended tasks that had not started.
     let has_run = matches!(end, TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_));
@@ -242,7 +246,7 @@ pub(super) fn outcome_of(
             TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol),
             EventData::Death(report),
         ) => {
-            let Death { exit, stderr_tail } = report.death.clone();
+            let Death { exit, stderr_tail, .. } = report.death.clone();
             TaskErrorKind::WorkerDied { pid: report.pid, exit, stderr_tail }
         }
         (TaskEnd::Killed(KillCause::Deadline), _) => {
@@ -271,7 +275,10 @@ pub(super) fn outcome_of(
         }
     };
     let error = TaskError::new(kind).of_task(task.id, attempt, task.label());
+    let (crash, stack) = death.filter(|_| has_run).unzip();
     Err(error.under(Circumstances {
+        crash: crash.flatten(),
+        stack: stack.flatten(),
         elapsed: elapsed.filter(|_| has_run),
         broke_protocol,
         quarantined: end == TaskEnd::Quarantined,

@@ -3,7 +3,7 @@
 use brigade_supervisor::threads::cleaner;
 use brigade_task::backend::Wakeups;
 
-use super::deferred::{Deferred, ToFree, Work};
+use super::deferred::{Deferred, ToFree, ToKill, Work};
 use super::owner;
 use super::shared::Shared;
 use super::user_code_queue::UserCode;
@@ -30,8 +30,9 @@ impl Work {
         if self.wake_reaper {
             shared.supervisor.reaper.wake();
         }
-        for (process, at_once) in self.to_kill {
-            cleaner::kill(shared, &process, at_once);
+        for ToKill { process, at_once, sample } in self.to_kill {
+            let kill = if sample { cleaner::kill_with_sample } else { cleaner::kill };
+            kill(shared, &process, at_once);
         }
         shared.supervisor.output.note_all(self.notes);
         for _ in 0..self.to_call {
@@ -56,6 +57,9 @@ impl Work {
             }
             let wakers = waker.into_iter().chain(wakers);
             user_code.extend(wakers.map(|waker| UserCode::Waker(Some(task), waker)));
+        }
+        for process in self.to_start {
+            shared.supervisor.start(process);
         }
         let mut to_free = self.to_free;
         if owner::is_depended_on() {

@@ -353,14 +353,14 @@ impl Shared {
         // A resize that is waiting for its turn may need these cores.
         self.call(unneeded.into_iter().collect());
         drop(turn);
+        // First, because giving back the memory of the dead worker takes a while.
+        deferred.run(self);
         if let Some(results) =
             dead.as_ref().and_then(|slot| slot.connection.as_ref()?.results.as_ref())
         {
             // Buffers of it may exist for long.
             results.bury();
         }
-        drop(dead);
-        deferred.run(self);
     }
 }
 

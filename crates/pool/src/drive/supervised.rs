@@ -88,11 +88,23 @@ impl Supervised for Shared {
         Self::misbehaved(self, worker, problem);
     }
 
+    fn crashed(&self, process: &WorkerProcess) -> bool {
+        let worker = process.worker();
+        self.with_core(|core, deferred| {
+            core.handle(now(), Event::Crashed { worker }, EventData::Nothing, self, deferred);
+            let at_once = core.scheduler.may_report_crash(worker);
+            if at_once {
+                death::interrupt_crashed(core, worker);
+            }
+            at_once
+        })
+    }
+
     /// This has to be read before the outcomes. If the process sends an outcome at the last moment,
     /// the attempt then counts as interrupted; in the other order, the task would seem never to
     /// have started.
     fn gave_up_on(&self, process: &WorkerProcess) {
-        death::interrupt(self, process.worker());
+        death::interrupt(&mut self.lock(), process.worker());
     }
 
     /// Has everything handled that the worker had written, and then its death. Over an ipc link the

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use brigade_sys::arena::{ResultView, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
+use brigade_sys::crash::{self, CrashArea};
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
@@ -148,9 +149,14 @@ impl<S: Supervised> Handshake<'_, S> {
             None => (LinkKind::Ring, ring::words(settings.credit)),
             Some(connector) => (connector.kind(), SlotTable::words(settings.credit)),
         };
-        let segment = require_reserve().and_then(|()| Segment::create("brigade", words)).map_err(
+        let length = words + crash::WORDS;
+        let segment = require_reserve().and_then(|()| Segment::create("brigade", length)).map_err(
             |error| HandshakeError::Transient(format!("cannot make its shared memory: {error}")),
         )?;
+        let segment = Arc::new(segment);
+        if let Some(area) = CrashArea::new(&segment, words) {
+            self.process.set_crash_area(area);
+        }
         // A system that refuses this much address space has to do without arenas.
         let arenas = shared.and_then(|shared| {
             let arguments = shared.arguments?;
@@ -211,7 +217,7 @@ impl<S: Supervised> Handshake<'_, S> {
         self.send_packet(&packet, &descriptors)?;
         drop(descriptors);
         let results = arenas.map(|(_, results)| results);
-        Ok(Greeted { segment: Arc::new(segment), results, ringers })
+        Ok(Greeted { segment, results, ringers })
     }
 
     fn answer(&self) -> Result<Answer, HandshakeError> {
@@ -304,7 +310,12 @@ impl<S: Supervised> Handshake<'_, S> {
 
     fn receive(&self) -> Result<FromWorkerControl, HandshakeError> {
         let control = self.process.control().ok_or(HandshakeError::Gone)?;
-        match control.receive(Some(self.deadline), self.process.pidfd()) {
+        let mut received = control.receive(Some(self.deadline), self.process.pidfd());
+        // It is about to end, and is not killed before, so that its exit status is its own.
+        while matches!(&received, Ok(Received::Packet { bytes, .. }) if is_crash(bytes)) {
+            received = control.receive(Some(self.deadline), self.process.pidfd());
+        }
+        match received {
             Ok(Received::Packet { bytes, .. }) => FromWorkerControl::decode(&bytes)
                 .map_err(|_| garbage("a malformed handshake message")),
             Ok(Received::PeerDied) => Err(HandshakeError::Gone),
@@ -344,4 +355,8 @@ impl<S: Supervised> Handshake<'_, S> {
     fn limit(&self) -> String {
         format!("{:?} ({})", self.phase.limit(self.settings), self.phase.setting())
     }
+}
+
+fn is_crash(packet: &[u8]) -> bool {
+    matches!(FromWorkerControl::decode(packet), Ok(FromWorkerControl::Crashed))
 }

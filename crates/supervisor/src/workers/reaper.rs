@@ -11,12 +11,15 @@ use brigade_sys::clock::Monotonic;
 use brigade_sys::sync::Mutex;
 
 use crate::workers::alarm::Alarm;
+use crate::workers::asked::Asked;
 use crate::workers::worker_process::WorkerProcess;
 
 /// Orders to the reaper's thread.
 pub struct Reaper {
     /// Workers that the thread has not added yet.
     pub(crate) new: Mutex<Vec<Arc<WorkerProcess>>>,
+    /// Workers that are about to be killed.
+    pub(crate) asked: Mutex<Vec<Asked>>,
     pub(crate) alarm: Alarm,
     /// The next deadline in nanoseconds of the monotonic clock; `u64::MAX` stands for none.
     /// Written under the owner's lock.
@@ -28,6 +31,7 @@ impl Reaper {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             new: Mutex::default(),
+            asked: Mutex::default(),
             alarm: Alarm::new()?,
             due: AtomicU64::new(u64::MAX),
             ended: AtomicBool::new(false),
@@ -43,6 +47,11 @@ impl Reaper {
     /// Wakes the thread, because a deadline is earlier or a worker may be reported.
     pub fn wake(&self) {
         self.alarm.wake();
+    }
+
+    /// Returns `true` if the thread receives packets of workers.
+    pub(crate) fn receives(&self) -> bool {
+        !self.alarm.is_parking() && !self.ended.load(Ordering::Acquire)
     }
 
     /// Sets the next deadline. A thread that makes it earlier has to wake the reaper as well.

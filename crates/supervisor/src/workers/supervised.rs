@@ -65,6 +65,10 @@ pub trait Supervised: Send + Sync + 'static {
     /// Handles a breach of the protocol by a worker.
     fn misbehaved(&self, worker: WorkerId, problem: &str);
 
+    /// Handles that a worker is about to end, because it has crashed. Returns `true` if its death
+    /// may be reported at once; then whatever it does from now on makes no difference.
+    fn crashed(&self, process: &WorkerProcess) -> bool;
+
     /// Prepares for the report of the death of a worker whose process may still be alive. Whatever
     /// it does from now on must make no difference.
     fn gave_up_on(&self, process: &WorkerProcess);

@@ -15,12 +15,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brigade_sys::control::ControlSocket;
+use brigade_sys::crash::CrashArea;
 use brigade_sys::lifeline::GroupLifeline;
 use brigade_sys::process::{Exit, Process, Signal, Swept};
 use brigade_sys::sync::Mutex;
 use brigade_wire::WorkerId;
 
+use crate::workers::death::Death;
 use crate::workers::output::{LastLines, OutputForwarder, WorkerStreams};
+use crate::workers::samples::Samples;
 
 /// The process of one worker, shared by all threads that may have to end it.
 pub struct WorkerProcess {
@@ -30,9 +33,12 @@ pub struct WorkerProcess {
     running: OnceLock<Running>,
     /// Set before the state becomes [`ProcessState::Dead`].
     death: OnceLock<Death>,
-    /// SIGKILL was sent and the interrupted task will not be retried, so the death may be reported
-    /// before the process is reaped.
-    may_be_reported: AtomicBool,
+    /// Set if the process is about to end and the interrupted task will not be retried, so that the
+    /// death may be reported before the process is reaped.
+    early_end: OnceLock<Exit>,
+    /// Records of crashes and samples, which the process shares.
+    crash_area: OnceLock<CrashArea>,
+    samples: Samples,
     /// The process could not be killed, and nothing waits for its death.
     left_behind: AtomicBool,
 }
@@ -67,15 +73,6 @@ struct Running {
     streams: WorkerStreams,
 }
 
-/// The end of a process.
-#[derive(Debug, Clone)]
-pub struct Death {
-    /// Exit status.
-    pub exit: Exit,
-    /// The last bytes on standard error.
-    pub stderr_tail: String,
-}
-
 /// Progress of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Killed {
@@ -96,7 +93,9 @@ impl WorkerProcess {
             state: Mutex::new(State { state: ProcessState::Ordered, is_connecting: false }),
             running: OnceLock::new(),
             death: OnceLock::new(),
-            may_be_reported: AtomicBool::new(false),
+            early_end: OnceLock::new(),
+            crash_area: OnceLock::new(),
+            samples: Samples::default(),
             left_behind: AtomicBool::new(false),
         }
     }
@@ -171,13 +170,45 @@ impl WorkerProcess {
         self.death.get()
     }
 
-    /// Lets the death be reported before the process is reaped; SIGKILL was sent.
-    pub fn allow_early_report(&self) {
-        self.may_be_reported.store(true, Ordering::Release);
+    /// Lets the death be reported before the process is reaped, which is about to end this way.
+    pub fn allow_early_report(&self, exit: Exit) {
+        let _ = self.early_end.set(exit);
     }
 
-    pub(crate) fn may_be_reported(&self) -> bool {
-        self.may_be_reported.load(Ordering::Acquire)
+    /// Returns the way in which the process is about to end, if its death may be reported early.
+    pub(crate) fn early_end(&self) -> Option<Exit> {
+        self.early_end.get().copied()
+    }
+
+    /// Sets the memory for the records of crashes.
+    pub(crate) fn set_crash_area(&self, area: CrashArea) {
+        let _ = self.crash_area.set(area);
+    }
+
+    pub(crate) fn crash_area(&self) -> Option<&CrashArea> {
+        self.crash_area.get()
+    }
+
+    pub(crate) fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// Sends the signal that asks for a sample. Does nothing if the worker is the child of the
+    /// process that was started: the signal would not reach it.
+    pub(crate) fn signal_for_sample(&self) -> bool {
+        self.running.get().is_some_and(|it| it.process.signal(Signal::Urgent).is_ok())
+    }
+
+    /// Lets others run before the process, which is about to end.
+    pub(crate) fn make_way(&self) {
+        if let Some(running) = self.running.get() {
+            running.process.make_way();
+        }
+    }
+
+    /// Returns `true` if the kernel writes a core dump of the process.
+    pub(crate) fn is_dumping_core(&self) -> bool {
+        self.running.get().is_some_and(|running| running.process.is_dumping_core())
     }
 
     /// Gives up a process that could not be killed: nothing waits for its death.
@@ -323,64 +354,4 @@ impl std::fmt::Debug for WorkerProcess {
 }
 
 #[cfg(test)]
-mod tests {
-    use brigade_sys::process::command;
-
-    use super::*;
-    use crate::workers::process_env::Stdio;
-
-    fn started(process: &WorkerProcess) -> io::Result<bool> {
-        let output = OutputForwarder::new(Stdio::Null)?;
-        let (ends, worker_ends) = crate::workers::output::HostEnds::open(Stdio::Null)?;
-        let mut sleep = command("sleep");
-        sleep.arg("60").stderr(worker_ends.stderr);
-        let sleep = Process::spawn(&mut sleep)?;
-        let (control, _) = ControlSocket::pair()?;
-        let writer =
-            |pid| crate::workers::output::Writer { pool: "".into(), worker: process.worker(), pid };
-        Ok(process.set_started(sleep, control, |pid| output.attach(ends, writer(pid))))
-    }
-
-    fn ordered() -> WorkerProcess {
-        WorkerProcess::new(WorkerId { slot: 0, generation: 0 })
-    }
-
-    #[test]
-    fn a_worker_that_was_killed_before_its_start_is_not_started() -> io::Result<()> {
-        let process = ordered();
-        assert_eq!(process.kill()?, Killed::NotYet);
-        assert!(!started(&process)?);
-        assert_eq!((process.state(), process.pid()), (ProcessState::Dying, None));
-        Ok(())
-    }
-
-    #[test]
-    fn a_kill_is_idempotent_and_ends_in_a_death() -> io::Result<()> {
-        let process = ordered();
-        assert!(started(&process)?);
-        assert_eq!(process.state(), ProcessState::Started);
-        process.set_connected();
-        assert_eq!(process.state(), ProcessState::Connected);
-        for _ in 0..2 {
-            assert_eq!(process.kill()?, Killed::Sent);
-            assert_eq!(process.state(), ProcessState::Dying);
-        }
-        let exit = process.reap()?;
-        assert_eq!(exit, Exit::Signal(9));
-        process.set_dead(Death { exit, stderr_tail: String::new() });
-        assert_eq!(process.kill()?, Killed::Sent);
-        assert_eq!(process.state(), ProcessState::Dead);
-        Ok(())
-    }
-
-    #[test]
-    fn a_kill_waits_for_a_link_that_is_being_opened() -> io::Result<()> {
-        let process = ordered();
-        assert!(started(&process)?);
-        let killed = process.connect(|| process.kill()).expect("it was alive")?;
-        assert_eq!(killed, Killed::NotYet);
-        assert_eq!(process.reap()?, Exit::Signal(9));
-        assert_eq!(process.connect(|| ()), None);
-        Ok(())
-    }
-}
+mod tests;

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_crash::{CrashReport, Stack};
 use brigade_sys::process::Exit;
-use brigade_wire::Attempt;
+use brigade_wire::{Attempt, codec};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
@@ -17,6 +18,9 @@ const VERSION: u8 = 1;
 
 /// Longer texts are cut.
 const TEXT_LIMIT: usize = 64 << 10;
+
+/// Number of texts for the calls of a task. The deepest stack with the longest names takes fewer.
+const MOST_PLACES: usize = 8;
 
 const QUARANTINED: u8 = 1;
 const IN_THE_QUEUE: u8 = 2;
@@ -40,11 +44,13 @@ impl Serialize for TaskError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let inner = &*self.inner;
         let (kind, texts, numbers) = parts(&inner.kind);
+        let places = Places { crash: inner.crash.clone(), stack: inner.stack.clone() }.to_texts();
+        let texts = texts.into_iter().chain(places.iter().map(String::as_str));
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let portable = Portable {
             version: VERSION,
             kind,
-            texts: texts.into_iter().map(cut).collect(),
+            texts: texts.map(cut).collect(),
             numbers,
             attempt: inner.attempt.get(),
             label: inner.label.as_deref().map(cut),
@@ -65,7 +71,12 @@ impl<'de> Deserialize<'de> for TaskError {
             let problem = format_args!("the error of a task has the unknown version {version}");
             return Err(D::Error::custom(problem));
         }
+        let places = texts.clone();
         let mut error = Self::new(kind_of(kind, texts, &numbers));
+        let own = parts(&error.inner.kind).1.len();
+        let Places { crash, stack } = Places::from_texts(places.get(own..).unwrap_or_default());
+        error.inner.crash = crash;
+        error.inner.stack = stack;
         error.inner.attempt = Attempt::new(attempt);
         error.inner.label = label.map(|label| Arc::from(cut(&label)));
         error.inner.elapsed = elapsed;
@@ -73,6 +84,41 @@ impl<'de> Deserialize<'de> for TaskError {
         error.inner.in_the_queue = flags & IN_THE_QUEUE != 0;
         error.inner.broke_protocol = flags & BROKE_PROTOCOL != 0;
         Ok(error)
+    }
+}
+
+/// The crash and the stack, which follow the texts of the kind. Other versions may ignore them.
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+struct Places {
+    crash: Option<CrashReport>,
+    stack: Option<Stack>,
+}
+
+impl Places {
+    /// Encodes it in hexadecimal digits, and divides them.
+    fn to_texts(&self) -> Vec<String> {
+        let mut bytes = Vec::new();
+        if (self.crash.is_none() && self.stack.is_none())
+            || codec::encode(self, &mut bytes, MOST_PLACES * TEXT_LIMIT / 2).is_err()
+        {
+            return Vec::new();
+        }
+        let digit = |half: u8| char::from_digit(half.into(), 16);
+        let digits = |part: &[u8]| {
+            part.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).flatten().collect()
+        };
+        bytes.chunks(TEXT_LIMIT / 2).map(digits).collect()
+    }
+
+    /// Returns nothing for what a newer program has written.
+    fn from_texts(texts: &[String]) -> Self {
+        let byte = |digits: &[u8]| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            u8::from_str_radix(digits, 16).ok()
+        };
+        let digits = texts.iter().take(MOST_PLACES).flat_map(|text| text.as_bytes().chunks(2));
+        let bytes: Option<Vec<u8>> = digits.map(byte).collect();
+        bytes.and_then(|bytes| codec::decode(&bytes).ok()).unwrap_or_default()
     }
 }
 
@@ -161,10 +207,11 @@ fn cut_to_limit(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brigade_wire::codec;
+    use brigade_sys::crash::Snapshot;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::Circumstances;
 
     fn kinds() -> impl Strategy<Value = TaskErrorKind> {
         let text = any::<String>;
@@ -232,6 +279,21 @@ mod tests {
         #[test]
         fn garbage_never_panics(bytes in any::<Vec<u8>>()) {
             let _ = codec::decode::<TaskError>(&bytes);
+        }
+    }
+
+    #[test]
+    fn an_error_arrives_with_its_calls() {
+        let record =
+            Snapshot { signal: 11, last_signal: 11, code: 1, thread: 7, ..Snapshot::default() };
+        let stack = Stack::new(record.clone());
+        for (crash, stack) in [(CrashReport::new(record), None), (None, Some(stack))] {
+            let error = TaskError::new(TaskErrorKind::Killed);
+            let error = error.under(Circumstances { crash, stack, ..Circumstances::default() });
+            let arrived = sent(&error);
+            assert_eq!(format!("{arrived:#}"), format!("{error:#}"));
+            assert_eq!(arrived.crash().is_some(), error.crash().is_some());
+            assert!(arrived.stack().is_some_and(|stack| stack.thread() == 7));
         }
     }
 

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use brigade_sys::process::{Exit, last_line};
-use brigade_wire::exit_code;
 use brigade_wire::handshake::FromWorkerControl;
 
 use crate::error::StartError;
+use crate::workers::death::Death;
 use crate::workers::settings::Settings;
 use crate::workers::supervisor::Supervisor;
-use crate::workers::worker_process::{Death, WorkerProcess};
+use crate::workers::worker_process::WorkerProcess;
 
 /// An error of the handshake, before the exit status of the process is known.
 pub(super) enum HandshakeError {
@@ -60,6 +60,7 @@ pub(super) fn unexpected(message: FromWorkerControl) -> HandshakeError {
         }
         FromWorkerControl::Answer(_) => "a second answer",
         FromWorkerControl::Section { .. } => "the start of a section without a task",
+        FromWorkerControl::Crashed | FromWorkerControl::Sampled => "a notice without a reason",
         FromWorkerControl::Ready => "an unexpected `ready`",
         FromWorkerControl::Initialized { .. } | FromWorkerControl::InitializerFailed { .. } => {
             "an unexpected initializer result"
@@ -87,7 +88,8 @@ pub(super) fn explain(
         // No other thread waits for this one.
         supervisor.output.wait_until_emitted(lines);
     }
-    let death = Death { exit: *exit.as_ref().unwrap_or(&Exit::Unknown), stderr_tail };
+    let mut death = Death::new(*exit.as_ref().unwrap_or(&Exit::Unknown), stderr_tail);
+    death.crash = process.crash_report(death.exit);
     let when = match phase {
         Phase::Handshake => "it ended before the handshake was complete",
         Phase::Initializer => "it ended in its initializer",
@@ -95,11 +97,7 @@ pub(super) fn explain(
     let (is_permanent, what) = match (error, exit) {
         (HandshakeError::Permanent(what), _) => (true, what),
         (HandshakeError::Transient(what), _) => (false, what),
-        (HandshakeError::Gone, Ok(exit)) => {
-            let known =
-                exit_code::describe_exit(exit).map(|text| format!(", {text}")).unwrap_or_default();
-            (false, format!("{when}: {exit}{known}"))
-        }
+        (HandshakeError::Gone, Ok(_)) => (false, format!("{when}: {}", death.end())),
         (HandshakeError::Gone, Err(error)) => (false, format!("{when} ({error})")),
     };
     let pid = process.pid().unwrap_or(0);

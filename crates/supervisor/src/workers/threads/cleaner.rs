@@ -6,14 +6,20 @@
 //! kill examines at most a few thousand processes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::process::Swept;
+use brigade_sys::clock;
+use brigade_sys::process::{Exit, Swept};
 
 use crate::note;
+use crate::workers::asked::Asked;
 use crate::workers::cleaner::{Job, Jobs};
 use crate::workers::supervised::Supervised;
-use crate::workers::worker_process::{Killed, WorkerProcess};
+use crate::workers::worker_process::{Killed, ProcessState, WorkerProcess};
+
+/// The signal that ends a killed process.
+const SIGKILL: i32 = 9;
 
 /// Runs jobs until the pool ends.
 pub fn run(owner: &impl Supervised, jobs: &Jobs) {
@@ -30,13 +36,38 @@ pub fn kill(owner: &impl Supervised, process: &Arc<WorkerProcess>, at_once: bool
     match process.kill() {
         Ok(Killed::NotYet) => {}
         Ok(Killed::Sent) => after_kill(owner, process, at_once),
-        Ok(Killed::Stopped) => {
-            let job = Job::Kill { process: Arc::clone(process), at_once };
-            if let Some(job) = owner.supervisor().cleaner.push(job) {
-                do_job(owner, job);
-            }
-        }
+        Ok(Killed::Stopped) => kill_later(owner, process, at_once),
         Err(error) => owner.could_not_kill(process, error),
+    }
+}
+
+/// A worker that is about to be killed has this long to say where it is. A handler takes a tenth of
+/// a millisecond, if its processor is not busy.
+const BEFORE_KILL: Duration = Duration::from_millis(5);
+
+/// Kills a worker as [`kill`] does, after it was asked where it is.
+pub fn kill_with_sample(owner: &impl Supervised, process: &Arc<WorkerProcess>, at_once: bool) {
+    let reaper = &owner.supervisor().reaper;
+    // Otherwise it is being started, is dead already, or nobody would receive its answer.
+    let may_answer = process.state() == ProcessState::Connected && reaper.receives();
+    match process.ask().filter(|_| may_answer) {
+        None => kill(owner, process, at_once),
+        Some(request) => {
+            *process.samples().last.lock() = Some(request);
+            let until = clock::now().saturating_add(BEFORE_KILL);
+            let asked = Asked { process: Arc::clone(process), request, at_once, until };
+            reaper.asked.lock().push(asked);
+            reaper.wake();
+        }
+    }
+}
+
+/// Kills a worker and the processes that it has started on the cleaner's thread, even if its death
+/// was reported.
+pub(crate) fn kill_later(owner: &impl Supervised, process: &Arc<WorkerProcess>, at_once: bool) {
+    let job = Job::Kill { process: Arc::clone(process), at_once };
+    if let Some(job) = owner.supervisor().cleaner.push(job) {
+        do_job(owner, job);
     }
 }
 
@@ -55,7 +86,7 @@ fn do_job(owner: &impl Supervised, job: Job) {
 
 fn after_kill(owner: &impl Supervised, process: &WorkerProcess, at_once: bool) {
     if at_once {
-        process.allow_early_report();
+        process.allow_early_report(Exit::Signal(SIGKILL));
         owner.supervisor().reaper.wake();
     }
 }

@@ -14,28 +14,35 @@
 //! `output::EMIT_TIMEOUT`. If the thread panics or cannot wait for descriptors, it gives up, kills
 //! all workers, and continues without descriptors.
 
+mod crashed;
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use brigade_crash::CrashReport;
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::control::Received;
+use brigade_sys::crash::CrashArea;
+use brigade_sys::memory_limit::out_of_memory_kills;
 use brigade_sys::poller::Poller;
 use brigade_sys::process::Exit;
 use brigade_sys::scheduling::prefer_short_slices;
 use brigade_wire::handshake::FromWorkerControl;
 
 use crate::note;
+use crashed::Crash;
+
 use crate::workers::alarm::Alarm;
+use crate::workers::asked::Asked;
+use crate::workers::death::Death;
 use crate::workers::output::{EMIT_TIMEOUT, LastLines, OutputForwarder};
 use crate::workers::reaper::Reaper;
 use crate::workers::supervised::Supervised;
-use crate::workers::worker_process::{Death, WorkerProcess};
-
-/// The signal that ends a killed process.
-const SIGKILL: i32 = 9;
+use crate::workers::threads::cleaner;
+use crate::workers::worker_process::WorkerProcess;
 
 /// Waits and reaps until the pool ends.
 pub fn run(owner: &impl Supervised, poller: Poller) {
@@ -49,6 +56,7 @@ pub fn run(owner: &impl Supervised, poller: Poller) {
         next: 1,
         unreported: Vec::new(),
         ready: Vec::new(),
+        out_of_memory: out_of_memory_kills(),
     };
     if let Err(error) = thread.poller.add(alarm, ALARM) {
         thread.continue_without_descriptors(&error);
@@ -77,6 +85,8 @@ struct ReaperThread<'a, S> {
     next: u64,
     unreported: Vec<Unreported>,
     ready: Vec<u64>,
+    /// Processes that the kernel has killed for their memory, as far as this thread has seen.
+    out_of_memory: Option<u64>,
 }
 
 struct Entry {
@@ -85,6 +95,8 @@ struct Entry {
     hung_up: bool,
     /// The death was reported or is about to be; the process still has to be reaped.
     reported: bool,
+    /// It has crashed.
+    crash: Option<Crash>,
 }
 
 /// A known death that waits for the worker's last lines to be emitted.
@@ -100,6 +112,18 @@ enum Turn {
 }
 
 const ALARM: u64 = 0;
+
+impl Entry {
+    fn new(process: Arc<WorkerProcess>) -> Self {
+        Self { process, hung_up: false, reported: false, crash: None }
+    }
+
+    /// Returns the signal of a crash whose record is complete.
+    fn announced(&self) -> Option<i32> {
+        let signal = self.process.crash_area().and_then(CrashArea::announced);
+        signal.filter(|signal| CrashReport::has_signal(*signal))
+    }
+}
 
 impl<S: Supervised> ReaperThread<'_, S> {
     fn reaper(&self) -> &Reaper {
@@ -120,6 +144,7 @@ impl<S: Supervised> ReaperThread<'_, S> {
         if ended && !self.watched.values().any(is_awaited) {
             return Ok(Turn::Last);
         }
+        self.end_crashed();
         self.report_early();
         self.report_emitted();
         // Another thread may have done what was due; then the core's lock is not needed.
@@ -127,8 +152,10 @@ impl<S: Supervised> ReaperThread<'_, S> {
             Some(due) if due <= now() => owner.tick(),
             due => due,
         };
+        let asked = self.kill_asked();
         let patience = self.unreported.iter().map(|unreported| unreported.until).min();
-        let deadline = due.into_iter().chain(patience).min();
+        let crashed = self.watched.values().filter_map(|it| Some(it.crash?.until)).min();
+        let deadline = due.into_iter().chain(patience).chain(asked).chain(crashed).min();
         if reaper.alarm.is_parking() {
             self.kill_all();
             Alarm::sleep(deadline);
@@ -159,7 +186,7 @@ impl<S: Supervised> ReaperThread<'_, S> {
             if !reaper.alarm.is_parking() && added.is_ok() {
                 added = add(&mut self.poller, &process, token);
             }
-            self.watched.insert(token, Entry { process, hung_up: false, reported: false });
+            self.watched.insert(token, Entry::new(process));
         }
         added
     }
@@ -175,6 +202,11 @@ impl<S: Supervised> ReaperThread<'_, S> {
                     let due = Monotonic::from_nanos(due);
                     return self.owner.section_began(worker, due);
                 }
+                Ok(FromWorkerControl::Sampled) => return entry.process.sample_arrived(),
+                Ok(FromWorkerControl::Crashed) => match entry.announced() {
+                    Some(signal) => return self.crashed(token, signal),
+                    None => "the notice of a crash without its record",
+                },
                 _ => "an unexpected packet on the control socket",
             },
             Ok(Received::TimedOut | Received::PeerDied) => return,
@@ -188,7 +220,26 @@ impl<S: Supervised> ReaperThread<'_, S> {
         self.owner.misbehaved(worker, problem);
     }
 
-    /// Reports workers that were killed but not reaped yet, and workers that could not be killed.
+    /// Kills workers that have said where they are, and returns the time at which the next one is
+    /// killed anyway.
+    fn kill_asked(&self) -> Option<Monotonic> {
+        let (reaper, now) = (self.reaper(), now());
+        let mut asked = reaper.asked.lock();
+        if asked.is_empty() {
+            return None;
+        }
+        let is_parking = reaper.alarm.is_parking();
+        let due: Vec<_> = asked.extract_if(.., |it| is_parking || it.is_due(now)).collect();
+        let next = asked.iter().map(|asked| asked.until).min();
+        drop(asked);
+        for Asked { process, at_once, .. } in due {
+            cleaner::kill(self.owner, &process, at_once);
+        }
+        next
+    }
+
+    /// Reports workers that are about to end but not reaped yet, and workers that could not be
+    /// killed.
     ///
     /// The number of the former at any time is limited to the number of workers of the pool.
     /// Otherwise, tasks that fill the memory and are killed one after the other would together
@@ -200,10 +251,10 @@ impl<S: Supervised> ReaperThread<'_, S> {
         let mut early = Vec::new();
         for entry in self.watched.values_mut().filter(|entry| !entry.reported) {
             let left_behind = entry.process.is_left_behind();
-            if left_behind || (room > 0 && entry.process.may_be_reported()) {
+            let exit = if left_behind { Some(Exit::Unknown) } else { entry.process.early_end() };
+            if let Some(exit) = exit.filter(|_| left_behind || room > 0) {
                 room = room.saturating_sub(1);
                 entry.reported = true;
-                let exit = if left_behind { Exit::Unknown } else { Exit::Signal(SIGKILL) };
                 early.push((Arc::clone(&entry.process), exit));
             }
         }
@@ -215,7 +266,7 @@ impl<S: Supervised> ReaperThread<'_, S> {
 
     fn reap(&mut self, token: u64) {
         let Some(entry) = self.watched.remove(&token) else { return };
-        let Entry { process, hung_up, reported } = entry;
+        let Entry { process, hung_up, reported, .. } = entry;
         if let Some(pidfd) = process.pidfd() {
             self.poller.remove(pidfd);
         }
@@ -245,7 +296,8 @@ impl<S: Supervised> ReaperThread<'_, S> {
 
     fn read_last_output(&mut self, process: Arc<WorkerProcess>, exit: Exit) {
         let (stderr_tail, lines) = process.finish_streams(self.output());
-        process.set_dead(Death { exit, stderr_tail });
+        let crash = process.crash_report(exit).or_else(|| self.killed_for_memory(&process, exit));
+        process.set_dead(Death { exit, stderr_tail, crash, stack: process.last_stack() });
         match lines {
             None => self.owner.died(&process),
             Some(lines) => {

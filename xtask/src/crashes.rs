@@ -1,0 +1,142 @@
+//! `cargo xtask crashes`: what crash reports say about other builds than those of the tests.
+//!
+//! The tests are built for development, with unwinding and dynamically linked. Here the example
+//! `crash` is built as programs are shipped, and has to name the right functions, or the right
+//! places if nothing else is left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::checkout::target_folder;
+use crate::invocation::Invocation;
+
+/// Targets are named, so that flags apply to neither build scripts nor macros.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// A kind of build.
+struct Build {
+    name: &'static str,
+    profile: &'static str,
+    variables: &'static [(&'static str, &'static str)],
+    /// Parts of the output.
+    expected: &'static [&'static str],
+}
+
+const SHIPPED: Build = Build {
+    name: "optimized as one piece, panics abort, lines",
+    profile: "release",
+    variables: &[
+        ("CARGO_PROFILE_RELEASE_LTO", "fat"),
+        ("CARGO_PROFILE_RELEASE_PANIC", "abort"),
+        ("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only"),
+    ],
+    expected: &[
+        "(upload 17.jpg) lost its worker",
+        "SIGABRT (signal 6), aborted",
+        "parse_header",
+        "main.rs:",
+        "stack overflow at address 0x",
+        "more calls of it",
+        "(decoder)",
+        "aborted: panicked at",
+        "the number 7 is too small",
+        "wait_for_a_reply",
+        "and the next task returns 6",
+    ],
+};
+
+const STATIC: Build = Build {
+    name: "statically linked, position-independent",
+    profile: "dev",
+    variables: &[
+        ("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=pie"),
+        ("CARGO_PROFILE_DEV_DEBUG", "none"),
+    ],
+    expected: &[
+        "(upload 17.jpg) lost its worker",
+        "brigade_example_crash::parse_header",
+        "stack overflow at address 0x",
+        "brigade_example_crash::depth",
+        "(number 7) panicked at",
+        "brigade_example_crash::wait_for_a_reply",
+        "and the next task returns 6",
+    ],
+};
+
+/// The same without any symbol.
+const STRIPPED: &[&str] = &[
+    "(upload 17.jpg) lost its worker",
+    "SIGABRT (signal 6), aborted",
+    "<unknown>",
+    "brigade-example-crash + 0x",
+    "stack overflow at address 0x",
+    "and the next task returns 6",
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    if !arguments.is_empty() {
+        return Err("`cargo xtask crashes` takes no arguments".to_owned());
+    }
+    check()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn check() -> Result<(), String> {
+    for build in [&SHIPPED, &STATIC] {
+        println!("building {}: {}", build.name, build.invocation());
+        build.invocation().run()?;
+        expect(build.name, &build.program(), build.expected)?;
+    }
+    let stripped = folder().join("stripped");
+    let copy = stripped.join("brigade-example-crash");
+    let copied = fs::create_dir_all(&stripped).and_then(|()| fs::copy(STATIC.program(), &copy));
+    copied.map_err(|error| format!("cannot copy {}: {error}", copy.display()))?;
+    Invocation::strip(&copy).run()?;
+    expect("stripped", &copy, STRIPPED)
+}
+
+/// Returns the builds, which take the most of the time.
+pub(crate) fn builds() -> [Invocation; 2] {
+    [SHIPPED.invocation(), STATIC.invocation()]
+}
+
+impl Build {
+    fn invocation(&self) -> Invocation {
+        let build = "build --locked -p brigade-example-crash --target";
+        let build = Invocation::cargo(&format!("{build} {TARGET} --profile {}", self.profile));
+        let build = build.variable("CARGO_TARGET_DIR", &folder().to_string_lossy());
+        let variables = self.variables.iter();
+        variables.fold(build, |build, (name, value)| build.variable(name, value))
+    }
+
+    fn program(&self) -> PathBuf {
+        let profile = if self.profile == "dev" { "debug" } else { self.profile };
+        folder().join(TARGET).join(profile).join("brigade-example-crash")
+    }
+}
+
+fn folder() -> PathBuf {
+    target_folder().join("crashes")
+}
+
+fn expect(name: &str, program: &Path, expected: &[&str]) -> Result<(), String> {
+    let output = Invocation::program(program).output()?;
+    let missing: Vec<_> = expected.iter().filter(|part| !output.contains(**part)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("the build \"{name}\" does not say {missing:?}, but\n{output}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::builds;
+
+    #[test]
+    fn each_build_has_the_folder_of_this_command() {
+        for build in builds() {
+            assert!(build.to_string().contains("crashes"), "{build}");
+        }
+    }
+}
