@@ -139,11 +139,16 @@ mod tests {
 
     #[test]
     fn touched_memory_is_counted() {
-        let (size, before) = (ResidentSize::open().unwrap(), resident().unwrap());
-        let touched = std::hint::black_box(vec![1_u8; 32 << 20]);
-        assert!(resident().unwrap() >= before + (24 << 20));
-        assert!(size.bytes().unwrap() >= before + (24 << 20));
-        drop(touched);
+        let size = ResidentSize::open().unwrap();
+        // Other tests of this process free memory meanwhile, now and then more than that.
+        let is_counted = |_| {
+            let before = resident().unwrap();
+            let touched = std::hint::black_box(vec![1_u8; 32 << 20]);
+            let after = [resident().unwrap(), size.bytes().unwrap()];
+            drop(touched);
+            after.iter().all(|after| *after >= before + (24 << 20))
+        };
+        assert!((0..100).any(is_counted));
     }
 
     #[test]

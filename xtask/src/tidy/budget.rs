@@ -20,7 +20,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("integration", 4500),
     ("link-ipc", 700),
     ("metrics", 1900),
-    ("pool", 9200),
+    ("pool", 9300),
     ("runner", 5200),
     ("scheduler", 3900),
     ("status", 800),

@@ -533,7 +533,14 @@ fn a_stall_is_reported_by_the_consumer_that_waits() {
     assert!(stream.recv_timeout(Duration::from_millis(200)).is_none(), "nothing is pending");
     fill(&stream, &gate);
     assert!(stream.recv_timeout(Duration::from_millis(200)).is_none());
-    log.wait_for_line(&["WARN", "no item", "held up", "waiting=2", "submitted=4", "oldest=0"]);
+    log.wait_for_line(&[
+        "no item",
+        "held up",
+        "waiting=2",
+        "submitted=4",
+        "oldest=0",
+        "stack=thread",
+    ]);
     gate.open();
     received(&stream);
 }

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use brigade_crash::Stack;
 use brigade_scheduler::TaskRef;
-#[cfg(feature = "status")]
+use brigade_sys::clock::Monotonic;
+use brigade_wire::TaskId;
 use brigade_wire::slots::SlotState;
 
-use super::shared::Shared;
+use super::shared::{Core, Shared};
+use super::worker_slot::WorkerSlot;
 
 impl Shared {
     /// Asks the worker that runs the task where it is. Blocks until it answers, at most for
@@ -33,12 +35,31 @@ impl Shared {
         }
         let task = {
             let core = self.lock();
-            let worker = core.worker_slots.get(slot as usize)?.as_ref()?;
-            let table = &worker.connection.as_ref()?.table;
-            let runs = |it: u16| matches!(table.state(it), SlotState::Running { .. });
-            let mut occupants = core.scheduler.occupants(worker.id).into_iter().rev();
-            occupants.find(|(ring_index, ..)| runs(*ring_index))?.1
+            core.running_in(core.worker_slots.get(slot as usize)?.as_ref()?)?.1
         };
         self.stack(task, timeout)
+    }
+
+    /// Asks where the task is that has been running longest. Returns its id too.
+    pub(crate) fn longest_stack(&self, timeout: Duration) -> Option<(TaskId, Stack)> {
+        let (_, task) = {
+            let core = self.lock();
+            let slots = core.worker_slots.iter().flatten();
+            slots.filter_map(|slot| core.running_in(slot)).min_by_key(|(since, _)| *since)?
+        };
+        Some((task.id, self.stack(task, timeout)?))
+    }
+}
+
+impl Core {
+    /// Returns the task that the worker in a slot runs, and since when.
+    fn running_in(&self, slot: &WorkerSlot) -> Option<(Monotonic, TaskRef)> {
+        let table = &slot.connection.as_ref()?.table;
+        // The last one that has begun, because outcomes of earlier ones may be under way.
+        let mut occupants = self.scheduler.occupants(slot.id).into_iter().rev();
+        occupants.find_map(|(ring_index, task, _)| match table.state(ring_index) {
+            SlotState::Running { since } => Some((since, task)),
+            SlotState::Free | SlotState::Queued | SlotState::Revoked => None,
+        })
     }
 }

@@ -144,8 +144,9 @@ where
         self
     }
 
-    /// Sets the time after which a consumer that waits in vain reports what is pending, as a
-    /// `tracing` event. Zero turns that off. Default: 30 s.
+    /// Sets the time after which a consumer that waits in vain reports what is pending, and where
+    /// the task is that has been running longest, as a `tracing` event. Zero turns that off.
+    /// Default: 30 s.
     pub fn stall_after(mut self, time: Duration) -> Self {
         self.settings.stall_after = time;
         self

@@ -6,10 +6,14 @@ use std::time::{Duration, Instant};
 use brigade_supervisor::note;
 use brigade_sys::clock;
 use serde::de::DeserializeOwned;
+use tracing::field;
 
 use super::flat::{self, Turn};
 use super::machine::Stall;
 use super::{Item, Stream};
+
+/// A worker has this long to say where its task is when a stall is reported.
+const SAMPLE_LIMIT: Duration = Duration::from_millis(5);
 
 /// The answer to a look for an item.
 enum Next<R> {
@@ -127,7 +131,8 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
         }
     }
 
-    /// Reports a stall. Returns the time at which to look again.
+    /// Reports a stall, and where the task is that has been running longest. Returns the time at
+    /// which to look again.
     fn look_for_stall(&self, now: Instant) -> Option<Instant> {
         let after = self.settings.stall_after;
         if after.is_zero() {
@@ -137,6 +142,8 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
         let (stall, look_again) = self.with_machine(|machine| machine.wait(time, after));
         if let Some(Stall { quiet, waiting, submitted, oldest }) = stall {
             let label = self.settings.task.label.clone();
+            let (task, stack) = self.shared.longest_stack(SAMPLE_LIMIT).unzip();
+            let (task, stack) = (task.map(field::display), stack.map(field::display));
             note!(
                 self.shared,
                 WARN,
@@ -145,6 +152,8 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
                 waiting,
                 submitted,
                 oldest,
+                task,
+                stack,
                 "stream has had no item for a while"
             );
         }

@@ -34,21 +34,23 @@ impl WorkerProcess {
         let deadline = clock::now().saturating_add(timeout);
         let samples = self.samples();
         let request = self.ask()?;
-        let mut last = samples.last.lock();
+        let mut requests = samples.requests.lock();
         while !self.has_answered(request) {
             let left = deadline.saturating_since(clock::now());
             if left.is_zero() || self.state() == ProcessState::Dead {
                 return None;
             }
-            last = samples.arrived.wait_timeout(last, left).0;
+            requests = samples.arrived.wait_timeout(requests, left).0;
         }
-        drop(last);
+        drop(requests);
         self.crash_area()?.answer(request).map(Stack::new)
     }
 
     /// Sends a request, and returns its number.
     pub(crate) fn ask(&self) -> Option<u64> {
         let request = self.crash_area()?.ask();
+        // Before the signal, because the notice may arrive at once.
+        self.samples().requests.lock().open += 1;
         self.signal_for_sample().then_some(request)
     }
 
@@ -56,16 +58,19 @@ impl WorkerProcess {
         self.crash_area().is_some_and(|area| area.has_answered(request))
     }
 
-    /// Notifies everybody who waits for a sample.
-    pub(crate) fn sample_arrived(&self) {
+    /// Notifies everybody who waits for a sample. Returns `false` if nobody has asked for one.
+    pub(crate) fn sample_arrived(&self) -> bool {
         // Under the lock, so that nobody is just about to sleep.
-        let _last = self.samples().last.lock();
+        let mut requests = self.samples().requests.lock();
+        let was_asked = requests.open > 0;
+        requests.open = requests.open.saturating_sub(1);
         self.samples().arrived.notify_all();
+        was_asked
     }
 
     /// Returns where the worker was before it was killed, if it has answered.
     pub(crate) fn last_stack(&self) -> Option<Stack> {
-        let request = (*self.samples().last.lock())?;
+        let request = self.samples().requests.lock().last?;
         self.crash_area()?.answer(request).map(Stack::new)
     }
 

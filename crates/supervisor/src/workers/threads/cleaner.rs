@@ -53,7 +53,7 @@ pub fn kill_with_sample(owner: &impl Supervised, process: &Arc<WorkerProcess>, a
     match process.ask().filter(|_| may_answer) {
         None => kill(owner, process, at_once),
         Some(request) => {
-            *process.samples().last.lock() = Some(request);
+            process.samples().requests.lock().last = Some(request);
             let until = clock::now().saturating_add(BEFORE_KILL);
             let asked = Asked { process: Arc::clone(process), request, at_once, until };
             reaper.asked.lock().push(asked);

@@ -202,7 +202,9 @@ impl<S: Supervised> ReaperThread<'_, S> {
                     let due = Monotonic::from_nanos(due);
                     return self.owner.section_began(worker, due);
                 }
-                Ok(FromWorkerControl::Sampled) => return entry.process.sample_arrived(),
+                Ok(FromWorkerControl::Sampled) if entry.process.sample_arrived() => return,
+                Ok(FromWorkerControl::Sampled) => "a sample that nobody has asked for",
+                Ok(FromWorkerControl::Crashed) if entry.crash.is_some() => "a second crash",
                 Ok(FromWorkerControl::Crashed) => match entry.announced() {
                     Some(signal) => return self.crashed(token, signal),
                     None => "the notice of a crash without its record",
