@@ -131,6 +131,7 @@ impl Contestant {
             _ => !matches!(
                 section,
                 Section::Idle
+                    | Section::Sandbox
                     | Section::Balance
                     | Section::Fallout
                     | Section::Backlog

@@ -18,6 +18,7 @@ mod loader;
 mod payload;
 mod pressure;
 mod pump;
+mod sandbox;
 mod serial;
 mod start;
 mod throughput;
@@ -80,6 +81,7 @@ pub(crate) fn measure(
             cluster::measure(link, load, report);
             Ok(())
         }
+        Section::Sandbox => sandbox::measure(link, load, report),
         Section::ClusterIdle => cluster::measure_idle(link, load, report),
         Section::Service => {
             let link = if matches!(link, Link::Ipc) { "ipc" } else { "ring" };

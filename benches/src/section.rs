@@ -51,6 +51,8 @@ pub(crate) enum Section {
     Service,
     /// No-op tasks over servers of NATS JetStream.
     Cluster,
+    /// Costs of sandboxes and limits, and the ends of tasks that exceed them.
+    Sandbox,
     /// CPU time and messages of a cluster that has nothing to do.
     ClusterIdle,
 }
@@ -66,7 +68,7 @@ impl Section {
     pub(crate) fn deadline(self) -> Duration {
         Duration::from_secs(match self {
             Self::Idle | Self::Payload | Self::Handover => 180,
-            Self::Batches | Self::ClusterIdle => 300,
+            Self::Batches | Self::ClusterIdle | Self::Sandbox => 300,
             Self::Cluster => 600,
             _ => 120,
         })

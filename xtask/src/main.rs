@@ -11,6 +11,7 @@ mod chaos;
 mod checkout;
 mod ci;
 mod crashes;
+mod escape;
 mod invocation;
 mod loom;
 mod packages;
@@ -44,6 +45,7 @@ usage: cargo xtask <command>
                     run 100,000 tasks on ten nodes in network namespaces, while links are cut and
                     nodes, servers and the client are killed
   loom              check the models of atomics and locks in every interleaving
+  escape            try to escape from the sandbox of a worker in every way that is known
   crashes           check crash reports of builds as programs are shipped
   asan              run the unit tests of the crates with raw memory under AddressSanitizer";
 
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         "loom" => loom::run(&arguments),
         "asan" => asan::run(&arguments),
         "crashes" => crashes::run(&arguments),
+        "escape" => escape::run(&arguments),
         _ => Err(USAGE.to_owned()),
     };
     outcome.unwrap_or_else(|message| {

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use crate::invocation::Invocation;
 
 /// Upper bound, the workspace's own packages included.
-const MOST: usize = 33;
+const MOST: usize = 34;
 
 /// The packages that are never published.
-const PRIVATE: [&str; 9] = [
+const PRIVATE: [&str; 10] = [
     "brigade-benches",
+    "brigade-escape",
     "brigade-example-cluster",
     "brigade-example-crash",
     "brigade-example-image-loader",

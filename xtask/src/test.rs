@@ -15,7 +15,7 @@ use crate::prebuild::Prebuild;
 use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, LeftOut, Step};
 use crate::tools::{MUSL, NATS_VARIABLE, Tools, current_nats_server};
-use crate::{asan, crashes, loom, packages, tidy};
+use crate::{asan, crashes, escape, loom, packages, tidy};
 
 /// Differences between `test` and `ci`.
 #[derive(Clone, Copy)]
@@ -32,10 +32,10 @@ pub(crate) struct Settings {
 const SCHEDULER_STEPS: &str = "1000000";
 
 /// Libraries that leave out features of those below them.
-const ALONE: [&str; 5] = ["cores", "runner", "supervisor", "timer", "worker"];
+const ALONE: [&str; 6] = ["cores", "runner", "sandbox", "supervisor", "timer", "worker"];
 
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
-const FEATURE_SETS: [&str; 18] = [
+const FEATURE_SETS: [&str; 19] = [
     "",
     "backtrace",
     "bytemuck",
@@ -50,10 +50,11 @@ const FEATURE_SETS: [&str; 18] = [
     "recording",
     "report",
     "runner",
+    "sandbox",
     "status",
     "timer",
     "trace-export",
-    "backtrace,bytemuck,bytes,cluster,cores,futures,ipc,metrics,ndarray,prometheus,recording,report,runner,status,timer,trace-export",
+    "backtrace,bytemuck,bytes,cluster,cores,futures,ipc,metrics,ndarray,prometheus,recording,report,runner,sandbox,status,timer,trace-export",
 ];
 
 /// Settings that stop at the first failed test and accept a changed Cargo.toml.
@@ -237,6 +238,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         Step::new("loom", "cargo xtask loom", loom::check),
         Step::new("asan", "cargo xtask asan", asan::check),
         Step::new("crashes", "cargo xtask crashes", crashes::check),
+        Step::new("escape", "cargo xtask escape", escape::check),
         Step::cargo("scheduler", scheduler),
         Step::new("stress", STRESS.repeat_line(&stress_arguments), move || {
             STRESS.check(&stress_arguments)
@@ -277,6 +279,7 @@ mod tests {
             "cargo xtask loom",
             "cargo xtask asan",
             "cargo xtask crashes",
+            "cargo xtask escape",
             "BRIGADE_SCHEDULER_STEPS=1000000 cargo test -p brigade-scheduler --lib",
             "cargo xtask stress --seed ",
             "cargo xtask fuzz --seed ",

@@ -86,6 +86,11 @@ pub(crate) fn permits_namespaces() -> bool {
     ip("add") && ip("del")
 }
 
+/// Returns `true` if this process belongs to root.
+pub(crate) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0)
+}
+
 fn has_musl() -> bool {
     let mut rustc = Command::new("rustc");
     let folder = rustc.args(["--print", "target-libdir", "--target", MUSL]).output();

@@ -5,6 +5,7 @@ use super::unit::Unit;
 use crate::results::{Key, Results, Summary, key};
 
 mod cluster;
+mod sandbox;
 mod small;
 
 struct Goal {
@@ -323,7 +324,7 @@ const GOALS: &[Goal] = &[
 ];
 
 fn goals() -> impl Iterator<Item = &'static Goal> {
-    GOALS.iter().chain(small::GOALS).chain(cluster::GOALS)
+    GOALS.iter().chain(small::GOALS).chain(sandbox::GOALS).chain(cluster::GOALS)
 }
 
 /// Returns a table with one row for each goal.

@@ -28,6 +28,7 @@
 //! - `status`: `brigade::status` and `Pool::serve_status`, a live view for browsers.
 //! - `prometheus`: snapshots in a registry of the crate `prometheus-client`.
 //! - `metrics`: snapshots for the recorder of the crate `metrics`.
+//! - `sandbox`: `PoolBuilder::sandbox`, what workers may do, enforced by the kernel.
 //! - `trace-export`: `PoolBuilder::trace`, a timeline of a pool that Perfetto opens.
 //! - `journal`: records and replays the decisions of a pool, for maintainers of Brigade.
 //!
@@ -92,13 +93,14 @@
 //!   end them (`setuid` after the pool was built).
 //!
 //! All promises and their limits are in the repository: [semantics], [failure model], [deadlines],
-//! [events and spans], [clusters], and the [security policy].
+//! [events and spans], [clusters], [sandboxes and limits], and the [security policy].
 //!
 //! [semantics]: https://github.com/brigade-rs/brigade/blob/main/docs/semantics.md
 //! [failure model]: https://github.com/brigade-rs/brigade/blob/main/docs/failure-model.md
 //! [deadlines]: https://github.com/brigade-rs/brigade/blob/main/docs/deadlines.md
 //! [events and spans]: https://github.com/brigade-rs/brigade/blob/main/docs/tracing.md
 //! [clusters]: https://github.com/brigade-rs/brigade/blob/main/docs/cluster.md
+//! [sandboxes and limits]: https://github.com/brigade-rs/brigade/blob/main/docs/sandbox.md
 //! [security policy]: https://github.com/brigade-rs/brigade/blob/main/SECURITY.md
 
 // Items show the feature that they need.
@@ -116,6 +118,11 @@ pub use brigade_pool::{
     Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind,
     TaskId, TaskState, TimedOut, Until, as_completed, wait,
 };
+#[doc(inline)]
+pub use brigade_pool::{Hold, Layer, Limit, Limits, SandboxReport};
+#[cfg(feature = "sandbox")]
+#[doc(inline)]
+pub use brigade_pool::{Sandbox, SandboxError};
 
 #[doc(inline)]
 pub use brigade_pool::stream;

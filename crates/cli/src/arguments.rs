@@ -4,8 +4,10 @@
 mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_run;
+mod confine;
 #[cfg(feature = "cluster")]
 mod connection;
+mod examples;
 mod job;
 mod lists;
 mod output;
@@ -29,15 +31,18 @@ use crate::input::Format;
 pub(crate) use cluster::{Cluster, Dead, Node, QueueAddress, Status as ClusterStatusOptions};
 #[cfg(feature = "cluster")]
 pub(crate) use cluster_run::ClusterRunOptions;
+pub(crate) use confine::{LimitOptions, SandboxOptions};
 #[cfg(feature = "cluster")]
 pub(crate) use connection::LoginOptions;
+use examples::EXAMPLES;
 pub(crate) use job::JobOptions;
 pub(crate) use lists::ListOptions;
 pub(crate) use output::OutputOptions;
 pub(crate) use parallel::Parallel;
 pub(crate) use pipe::{BlockSize, PipeOptions};
 pub(crate) use sem::Sem;
-use values::{HaltParser, parse_count, parse_limit, parse_number, parse_seconds, parse_size};
+pub(crate) use values::parse_size;
+use values::{HaltParser, parse_count, parse_limit, parse_number, parse_seconds};
 pub(crate) use values::{HaltPolicy, JobCount, Load};
 
 /// Runs lists of commands on pinned cores, leaves no process behind, resumes interrupted runs
@@ -53,6 +58,8 @@ pub(crate) enum Command {
     Run(Box<Run>),
     Parallel(Box<Parallel>),
     Sem(Sem),
+    /// Show which parts of a sandbox and which limits this machine can enforce
+    Sandbox,
     /// Show the machine's topology, and which cores jobs can be pinned to
     Topology,
     /// Show a live view of a run, a pool or a cluster in the terminal
@@ -84,6 +91,12 @@ pub(crate) enum Command {
     ServeCommands {
         /// Name of the node's host
         host: String,
+
+        #[command(flatten)]
+        sandbox: SandboxOptions,
+
+        #[command(flatten)]
+        limits: LimitOptions,
     },
     /// Print a script that completes the command line in a shell
     ///
@@ -102,27 +115,6 @@ pub(crate) enum Command {
         folder: Option<PathBuf>,
     },
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  brigade run gzip -9 {} ::: *.log                 one job per argument
-  find . -name '*.c' | brigade run -- cc -c {}     one job per input line
-  brigade run -- ./bench {1} {2} ::: a b ::: 1 2   one job per combination
-  brigade run --shell -- 'sort {} | uniq > {.}.u' ::: *.txt
-  brigade run commands.txt                         one shell command per line
-  brigade run --joblog log --resume jobs.toml      skip jobs that have succeeded
-  brigade run --cluster nats://host jobs.toml      on the nodes of a cluster
-
-Replacement strings in COMMAND:
-  {}   argument                     {.}  argument without extension
-  {/}  file name                    {/.} file name without extension
-  {//} directory                    {2} {2.} {2/} ... argument of the 2nd list
-  {#}  job number                   {%}  slot number
-
-Exit status:
-  0         all jobs succeeded             101  more than 100 jobs failed
-  1 to 100  number of jobs that failed     255  the run itself failed
-  130, 143, 129  stopped by Ctrl-C (SIGINT), SIGTERM, SIGHUP";
 
 /// Run a list of commands in parallel, each pinned to its own cores
 ///
@@ -224,6 +216,12 @@ pub(crate) struct Run {
         help_heading = "Cores"
     )]
     pub(crate) nice: i32,
+
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxOptions,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
 
     /// Start jobs only while this much memory is available, such as 500M or 2G
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Cores")]

@@ -9,6 +9,7 @@ mod arguments;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod completions;
+mod confine;
 #[cfg(feature = "cluster")]
 mod dead;
 mod defaults;
@@ -121,14 +122,15 @@ fn execute(command: Command) -> Result<u8, Report> {
         Command::Run(run) => return run::run(&run),
         Command::Sem(sem) => return sem::run(&sem),
         Command::Parallel(parallel) => return parallel::run(*parallel),
+        Command::Sandbox => confine::show()?,
         Command::Topology => topology::show()?,
         #[cfg(feature = "cluster")]
         Command::Node(node) => return node::run(&node),
         #[cfg(feature = "cluster")]
         Command::Cluster(command) => return cluster::run(&command),
         #[cfg(feature = "cluster")]
-        Command::ServeCommands { host } => {
-            remote::serve(host);
+        Command::ServeCommands { host, sandbox, limits } => {
+            remote::serve(host, &sandbox.rights(), limits.resources());
             return Err(miette::miette!(
                 "this command is started by `brigade node --allow-commands`"
             ));

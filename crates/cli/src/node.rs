@@ -9,6 +9,7 @@ use brigade::{Key, Pool};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments;
+use crate::confine::{self, Resources};
 use crate::remote::{self, COMMAND};
 
 /// Runs the node until a signal ends it.
@@ -36,7 +37,14 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
     if let Some(replicas) = options.replicas {
         node = node.replicas(replicas.get());
     }
-    node = node.queue(&options.queue).pool(Pool::builder().worker_command(&command));
+    let mut pool = Pool::builder().worker_command(&command);
+    if !options.allow_commands {
+        pool = pool.limits(resources(options).limits());
+        if let Some(sandbox) = options.sandbox.rights().sandbox() {
+            pool = pool.sandbox(sandbox);
+        }
+    }
+    node = node.queue(&options.queue).pool(pool);
     if let Some(workers) = options.workers {
         node = node.workers(workers.get());
     }
@@ -80,8 +88,22 @@ fn command_worker(options: &arguments::Node) -> Result<Command, Report> {
     let program = program.wrap_err("cannot find the program of this process")?;
     let host = options.name.clone().unwrap_or_else(Node::host_name);
     let mut command = Command::new(program);
-    command.arg("serve-commands").arg(host);
+    // Checked here, where somebody reads it.
+    let made = confine::confinement(&options.sandbox.rights(), resources(options));
+    made.map_err(|problem| miette!("{problem}"))?;
+    command.arg("serve-commands").arg(host).args(options.sandbox.words());
+    if let Some(bytes) = options.task_memory {
+        command.args(["--memory".to_owned(), bytes.to_string()]);
+    }
+    if let Some(time) = options.task_cpu_time {
+        command.args(["--cpu-time".to_owned(), time.as_secs_f64().to_string()]);
+    }
     Ok(command)
+}
+
+fn resources(options: &arguments::Node) -> Resources {
+    let (memory, cpu_time) = (options.task_memory, options.task_cpu_time);
+    Resources { memory, cpu_time, ..Resources::default() }
 }
 
 /// Asks a worker which functions its program has registered.

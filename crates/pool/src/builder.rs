@@ -1,6 +1,7 @@
 //! The pool's builder. Every setting is checked before anything starts.
 
 mod check;
+mod confine;
 mod observe;
 
 use std::ffi::OsStr;
@@ -29,6 +30,8 @@ pub struct PoolBuilder {
     workers: Option<usize>,
     cores: Option<CorePool>,
     cores_per_worker: Option<usize>,
+    #[cfg(feature = "sandbox")]
+    sandbox: Option<brigade_sandbox::Sandbox>,
     initializer: Option<Result<Initializer, String>>,
     finalizer: Option<EntryPoint>,
     /// The settings so far; [`build`](Self::build) fills in what follows from those above.
@@ -129,9 +132,9 @@ impl PoolBuilder {
     }
 
     /// Sets the protection of buffers that workers have written against their later writes.
-    /// Default: [`Protection::Trusted`].
+    /// Default: [`Protection::Trusted`], and [`Protection::Copied`] in a sandbox.
     pub fn buffer_protection(mut self, protection: Protection) -> Self {
-        self.config.buffer_protection = protection;
+        self.config.buffer_protection = Some(protection);
         self
     }
 

@@ -159,6 +159,11 @@ impl TaskCell {
         self.rare()?.deadlines.as_deref()
     }
 
+    /// Returns the limit on memory that the task has for itself.
+    pub(crate) fn own_memory_limit(&self) -> Option<u64> {
+        self.deadlines()?.own_memory
+    }
+
     /// Returns the record of the task's runs, if somebody reports them.
     #[inline]
     pub(crate) fn record(&self) -> Option<&RunRecord> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_sandbox::{Groups, Limits, SandboxReport};
 use brigade_scheduler::Settings;
 use brigade_scheduler::journal::Journal;
 use brigade_supervisor::{ProcessEnv, Setup};
@@ -34,7 +35,11 @@ pub(crate) struct Config {
     pub(crate) link: Link,
     /// Bytes of all shared buffers.
     pub(crate) buffer_budget: usize,
-    pub(crate) buffer_protection: Protection,
+    pub(crate) buffer_protection: Option<Protection>,
+    /// The host has to look at the memory of tasks that have a limit.
+    pub(crate) watches_memory: bool,
+    /// The layers of the sandbox and the limits, and which of them hold.
+    pub(crate) report: SandboxReport,
     /// Gives the trace context that workers get with each task.
     pub(crate) trace_context: Option<TraceContext>,
     #[cfg(feature = "trace-export")]
@@ -45,7 +50,18 @@ impl Config {
     /// Returns the terms of each arena: the workers and the host have equal shares.
     pub(crate) fn buffer_terms(&self) -> Terms {
         let budget = self.buffer_budget / (self.scheduler.workers + 1);
-        Terms { budget, protection: self.buffer_protection }
+        // What an arena keeps counts as memory of its worker.
+        let most = self.supervisor.limits.memory_limit().map(|limit| limit / 8);
+        let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        let budget = budget.min(most);
+        // A worker in a sandbox is not to be trusted with memory that is read in place.
+        let usual = if self.is_sandboxed() { Protection::Copied } else { Protection::default() };
+        Terms { budget, protection: self.buffer_protection.unwrap_or(usual) }
+    }
+
+    /// Returns `true` if workers are in a sandbox.
+    pub(crate) fn is_sandboxed(&self) -> bool {
+        self.supervisor.sandbox.is_some()
     }
 }
 
@@ -67,6 +83,7 @@ impl Default for Config {
                 restart_window: Duration::from_secs(10),
                 stop_grace: Duration::from_secs(2),
                 slow_after: None,
+                cores: 1,
             },
             supervisor: brigade_supervisor::Settings {
                 pool: "pool".to_owned(),
@@ -89,13 +106,18 @@ impl Default for Config {
                 connector: None,
                 credit: CREDIT,
                 message_limit: 1 << 30,
+                sandbox: None,
+                limits: Limits::new(),
+                groups: Groups::default(),
             },
             cores: None,
             journal: None,
             deadlines: Deadlines::default(),
             link: Link::Auto,
             buffer_budget: default_budget(),
-            buffer_protection: Protection::default(),
+            buffer_protection: None,
+            watches_memory: true,
+            report: SandboxReport::default(),
             trace_context: None,
             #[cfg(feature = "trace-export")]
             trace: None,

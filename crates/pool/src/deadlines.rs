@@ -22,12 +22,17 @@ pub(crate) struct Deadlines {
     pub(crate) soft: Option<Duration>,
     /// Run time after which the worker is killed.
     pub(crate) hard: Option<Duration>,
+    /// Longest processor time.
+    pub(crate) cpu: Option<Duration>,
+    /// Most memory in bytes; not set for a pool in which the kernel enforces it alone.
+    pub(crate) memory: Option<u64>,
 }
 
 impl Deadlines {
     #[inline]
-    pub(crate) fn are_none(&self) -> bool {
-        self.queue.is_none() && self.soft.is_none() && self.hard.is_none()
+    pub(crate) fn are_none(self) -> bool {
+        let Self { queue, soft, hard, cpu, memory } = self;
+        queue.or(soft).or(hard).or(cpu).is_none() && memory.is_none()
     }
 
     /// Returns these limits, and those of `default` where there is none.
@@ -36,6 +41,8 @@ impl Deadlines {
             queue: self.queue.or(default.queue),
             soft: self.soft.or(default.soft),
             hard: self.hard.or(default.hard),
+            cpu: self.cpu.or(default.cpu),
+            memory: self.memory.or(default.memory),
         }
     }
 }
@@ -44,6 +51,8 @@ impl Deadlines {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaskDeadlines {
     pub(crate) limits: Deadlines,
+    /// The limit on memory that the task itself has, and not its pool.
+    pub(crate) own_memory: Option<u64>,
     pub(crate) submitted: Monotonic,
 }
 
@@ -51,10 +60,12 @@ impl TaskDeadlines {
     /// Returns `None` without any deadline. With a soft deadline and no hard one, the task is
     /// killed `grace` after the soft deadline.
     pub(crate) fn new(mut limits: Deadlines, grace: Duration) -> Option<Self> {
-        let Deadlines { queue, soft, hard } = limits;
-        queue.or(soft).or(hard)?;
+        if limits.are_none() {
+            return None;
+        }
+        let Deadlines { soft, hard, .. } = limits;
         limits.hard = hard.or_else(|| soft.map(|soft| soft.saturating_add(grace)));
-        Some(Self { limits, submitted: clock::now() })
+        Some(Self { limits, own_memory: None, submitted: clock::now() })
     }
 
     /// Returns the part that the scheduler enforces.
@@ -63,6 +74,7 @@ impl TaskDeadlines {
         let mut constraints = Constraints::default();
         constraints.queue_limit = limits.queue;
         constraints.hard_limit = limits.hard;
+        constraints.cpu_limit = limits.cpu;
         constraints
     }
 

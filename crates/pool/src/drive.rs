@@ -51,6 +51,7 @@ mod failure;
 mod handle_event;
 mod interrupted;
 mod lifecycle;
+mod look;
 #[cfg(feature = "recording")]
 mod measure;
 mod observer;
@@ -67,6 +68,7 @@ mod submit;
 mod supervised;
 #[cfg(feature = "trace-export")]
 mod timeline;
+mod usage;
 mod user_code;
 mod user_code_queue;
 mod worker_slot;

@@ -69,6 +69,9 @@ mod when_full;
 #[cfg(not(feature = "cores"))]
 use no_cores as cores;
 
+pub use brigade_sandbox::{Hold, Layer, Limit, Limits, SandboxReport};
+#[cfg(feature = "sandbox")]
+pub use brigade_sandbox::{Sandbox, SandboxError};
 pub use brigade_scheduler::{Shutdown, ShutdownReport};
 pub use brigade_supervisor::Stdio;
 pub use brigade_sys::process::Exit;

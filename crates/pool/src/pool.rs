@@ -281,6 +281,11 @@ impl Pool {
         self.drive.shared().restarts()
     }
 
+    /// Returns what of the sandbox and the limits holds on this machine, layer by layer.
+    pub fn sandbox_report(&self) -> &brigade_sandbox::SandboxReport {
+        &self.drive.shared().config.report
+    }
+
     /// Returns a reference to the state that does not keep it alive.
     #[cfg(feature = "status")]
     pub(crate) fn downgrade(&self) -> std::sync::Weak<Shared> {

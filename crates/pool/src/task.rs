@@ -60,9 +60,14 @@ impl TaskOptions {
         config: &Config,
     ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {
         let limits = self.deadlines.or(config.deadlines);
-        let deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace);
+        let mut deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace);
+        if let Some(deadlines) = &mut deadlines {
+            deadlines.own_memory = self.deadlines.memory;
+        }
         let mut constraints = TaskDeadlines::constraints(deadlines.as_ref());
         constraints.priority = self.priority;
+        constraints.alone = self.deadlines.memory.is_some();
+        constraints.memory_limit = limits.memory.filter(|_| config.watches_memory);
         (deadlines.map(Box::new), Some(Box::new(constraints)))
     }
 }
@@ -103,6 +108,23 @@ where
     /// task fails without having run.
     pub fn queue_deadline(mut self, limit: Duration) -> Self {
         self.options.deadlines.queue = Some(limit);
+        self
+    }
+
+    /// Limits the processor time of the task, that of all its threads together. The outcome of a
+    /// task that exceeds it is [`LimitExceeded`](crate::TaskErrorKind::LimitExceeded).
+    pub fn cpu_time(mut self, limit: Duration) -> Self {
+        self.options.deadlines.cpu = Some(limit);
+        self
+    }
+
+    /// Limits the memory of the task, in bytes above what its worker has when it begins. The
+    /// outcome of a task that exceeds it is [`LimitExceeded`](crate::TaskErrorKind::LimitExceeded).
+    ///
+    /// The task runs in a worker that has no other task. The limit is exact if the pool has a
+    /// [limit](crate::Limits::memory) too and makes control groups; see there.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.options.deadlines.memory = Some(bytes);
         self
     }
 

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
 use brigade_cores::{CorePool, Policy, Smt};
 use brigade_sys::descriptor_limit;
 
+use crate::confinement::Confinement;
 use crate::cores::{Cores, Shape};
 use crate::drive::Config;
 use crate::error::{BuildError, ConfigError};
@@ -79,6 +81,7 @@ impl Runner {
                 least_memory: None,
                 most_load: None,
                 slot_variable: None,
+                confinement: None,
                 adopts_orphans: false,
             },
         }
@@ -256,6 +259,14 @@ impl Builder {
     #[must_use]
     pub fn adopt_orphans(mut self) -> Self {
         self.config.adopts_orphans = true;
+        self
+    }
+
+    /// Sets the rights and resources that jobs do without, unless they set their own. The default
+    /// is none.
+    #[must_use]
+    pub fn confinement(mut self, confinement: Arc<Confinement>) -> Self {
+        self.config.confinement = Some(confinement);
         self
     }
 

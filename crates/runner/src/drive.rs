@@ -12,11 +12,13 @@ mod remote;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::mem;
+use std::sync::Arc;
 
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Signal;
 
 use crate::client::{Client, Supply};
+use crate::confinement::Confinement;
 use crate::cores::Cores;
 use crate::error::RunnerError;
 use crate::event::{Event, Reason};
@@ -45,6 +47,7 @@ pub(crate) struct Config {
     pub(crate) most_load: Option<f64>,
     /// A variable for the number of a job's slot, from 0.
     pub(crate) slot_variable: Option<OsString>,
+    pub(crate) confinement: Option<Arc<Confinement>>,
     pub(crate) adopts_orphans: bool,
 }
 

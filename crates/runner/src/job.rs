@@ -9,9 +9,11 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::block_streams::BlockStream;
+use crate::confinement::Confinement;
 use crate::file_part::FilePart;
 use crate::input_block::InputBlock;
 use crate::output::Output;
@@ -36,8 +38,21 @@ pub struct Job {
     pub(crate) retries: Option<u32>,
     pub(crate) prelude: Option<String>,
     pub(crate) slot_marker: Option<OsString>,
+    pub(crate) confinement: Option<Own>,
     data: Data,
 }
+
+/// A confinement of a job. Two jobs have the same one if it was made once.
+#[derive(Debug, Clone)]
+pub(crate) struct Own(pub(crate) Arc<Confinement>);
+
+impl PartialEq for Own {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Own {}
 
 /// The shell for lines that do not set their own.
 const SHELL: &str = "/bin/sh";
@@ -95,6 +110,7 @@ impl Job {
             retries: None,
             prelude: None,
             slot_marker: None,
+            confinement: None,
             data: Data::default(),
         }
     }
@@ -190,6 +206,13 @@ impl Job {
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets the rights and resources that it does without, instead of the runner's setting.
+    #[must_use]
+    pub fn confinement(mut self, confinement: Arc<Confinement>) -> Self {
+        self.confinement = Some(Own(confinement));
         self
     }
 

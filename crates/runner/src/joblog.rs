@@ -64,6 +64,8 @@ const BATCH: &str = "\t# batch=";
 const NO_EXIT: i32 = -1;
 /// The signal that it records for such a job.
 const SIGTERM: i32 = 15;
+/// The signal by which the kernel ends a job that exceeds its memory.
+const SIGKILL: i32 = 9;
 
 impl Joblog {
     /// Creates a log, or removes the lines of an existing one. No other run can write to it
@@ -195,6 +197,7 @@ impl LogColumns {
             Ending::Signalled(signal) => (0, *signal),
             Ending::NotStarted(failure) => (failure.code, 0),
             Ending::TimedOut { .. } => (NO_EXIT, SIGTERM),
+            Ending::LimitExceeded { .. } => (NO_EXIT, SIGKILL),
             _ => (NO_EXIT, 0),
         };
         Self {

@@ -41,6 +41,7 @@
 mod block_streams;
 mod builder;
 mod client;
+mod confinement;
 mod cores;
 mod drive;
 mod duplicates;
@@ -71,6 +72,7 @@ pub use block_streams::{BlockStream, BlockStreams};
 pub use brigade_supervisor::{Captured, MAX_IN_MEMORY};
 pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, MAX_JOBS, STOP_GRACE};
 pub use client::{Client, Supply};
+pub use confinement::Confinement;
 pub use duplicates::{Duplicates, check_duplicates};
 pub use error::{BuildError, ConfigError, HaltError, LimitError, ResumeError, RunnerError};
 pub use event::{Event, Need, Reason, Stream};

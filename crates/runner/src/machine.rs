@@ -177,7 +177,10 @@ impl Machine {
                 self.not_before = self.not_before.max(until);
                 self.report(need, out);
             }
-            Event::Exited(slot, exit) => self.ended(slot, Some(exit), now, out),
+            Event::Exited(slot, exit) => self.ended(slot, Some(exit.into()), now, out),
+            Event::Exceeded(slot, limit) => {
+                self.ended(slot, Some(Ending::LimitExceeded { limit }), now, out);
+            }
             Event::Abandoned(slot) => self.ended(slot, None, now, out),
             Event::Reported { slot, ending, wall } => self.reported(slot, ending, wall, now, out),
             Event::Withdrawn(slot) => self.withdrawn(slot, now, out),

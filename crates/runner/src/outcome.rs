@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use brigade_sandbox::Limit;
 use brigade_supervisor::Captured;
 use brigade_sys::launch::LaunchError;
 use brigade_sys::process::{Exit, signal_name};
@@ -150,6 +151,11 @@ pub enum Ending {
         /// The limit.
         limit: Duration,
     },
+    /// It exceeded a limit on a resource, and was ended by the kernel.
+    LimitExceeded {
+        /// The limit.
+        limit: Limit,
+    },
     /// It was ended because the run stopped.
     Stopped,
     /// It could not be started.
@@ -183,7 +189,10 @@ impl Ending {
     pub(crate) fn is_worth_a_retry(&self) -> bool {
         match self {
             Self::Exited(code) => *code != 0,
-            Self::Signalled(_) | Self::TimedOut { .. } | Self::Lost(_) => true,
+            Self::Signalled(_)
+            | Self::TimedOut { .. }
+            | Self::LimitExceeded { .. }
+            | Self::Lost(_) => true,
             Self::Stopped | Self::NotStarted(_) | Self::NotKilled => false,
         }
     }
@@ -214,6 +223,7 @@ impl fmt::Display for Ending {
             Self::TimedOut { limit } => {
                 write!(formatter, "exceeded its time limit of {:.3} s", limit.as_secs_f64())
             }
+            Self::LimitExceeded { limit } => write!(formatter, "exceeded its limit of {limit}"),
             Self::Stopped => formatter.write_str("stopped with the run"),
             Self::NotStarted(failure) => formatter.write_str(&failure.message),
             Self::Lost(reason) => write!(formatter, "lost: {reason}"),

@@ -21,7 +21,12 @@ impl<T: TaskData> Scheduler<T> {
                 self.end_task(first, TaskEnd::Expired, outbox);
                 continue;
             }
-            let Some(slot) = self.take_worker(now, outbox) else { break };
+            let slot = if self.must_be_alone(first) {
+                self.take_idle_worker()
+            } else {
+                self.take_worker(now, outbox)
+            };
+            let Some(slot) = slot else { break };
             let Some(key) = self.tasks.next_queued() else { break };
             self.send_to(now, slot, key, outbox);
         }
@@ -95,11 +100,18 @@ impl<T: TaskData> Scheduler<T> {
             unanswered,
         });
         if self.tasks.constraints(key).is_some() {
+            self.workers[slot as usize].is_reserved = self.must_be_alone(key);
             self.arm_assigned(now, key);
         }
         if self.settings.max_tasks.is_some() {
             self.retire_after_last_task(slot, outbox);
         }
+    }
+
+    /// Returns `true` if the worker that runs the task must have no other one.
+    #[inline]
+    fn must_be_alone(&self, key: TaskKey) -> bool {
+        self.tasks.constraints(key).is_some_and(|constraints| constraints.alone)
     }
 
     /// Asks a worker to stop after its last allowed task.

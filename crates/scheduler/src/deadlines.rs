@@ -61,7 +61,7 @@ impl<T: TaskData> Scheduler<T> {
     pub(crate) fn observe_first(&self, slot: u32, outbox: &mut Outbox<T>) {
         let worker = &self.workers[slot as usize];
         if let Some(Occupant::Task(key)) = worker.front()
-            && self.tasks.constraints(key).is_some_and(|it| it.hard_limit.is_some())
+            && self.tasks.constraints(key).is_some_and(Constraints::limits_the_run)
             && let Some((ring_index, _)) = worker.in_flight().next()
         {
             let (worker, task) = (worker.id, self.tasks.reference(key));
@@ -111,7 +111,7 @@ impl<T: TaskData> Scheduler<T> {
         seen: Observation,
         outbox: &mut Outbox<T>,
     ) {
-        let Observation { began, section } = seen;
+        let Observation { began, section, usage } = seen;
         let Some((worker, ring_index, _)) = self.assignment(task) else { return };
         let submitted = self.tasks.submitted(task.key);
         let Some(constraints) = self.tasks.constraints_mut(task.key) else { return };
@@ -137,8 +137,15 @@ impl<T: TaskData> Scheduler<T> {
             self.kill_running(now, worker, task.key, KillCause::Deadline, outbox);
         } else if section.is_some_and(|due| due <= now) {
             self.kill_running(now, worker, task.key, KillCause::Section, outbox);
-        } else if let Some(due) = run_due.into_iter().chain(section).chain(check).min() {
-            self.set_timer(task.key, due);
+        } else if usage.is_some_and(|usage| constraints.is_exceeded(usage)) {
+            self.kill_running(now, worker, task.key, KillCause::Limit, outbox);
+        } else {
+            let look =
+                usage.and_then(|usage| constraints.next_look(now, usage, self.settings.cores));
+            let due = run_due.into_iter().chain(section).chain(check).chain(look).min();
+            if let Some(due) = due {
+                self.set_timer(task.key, due);
+            }
         }
     }
 
@@ -165,8 +172,9 @@ impl<T: TaskData> Scheduler<T> {
     pub(crate) fn started_after_all(&mut self, now: Monotonic, key: TaskKey) {
         let Some(constraints) = self.tasks.constraints_mut(key) else { return };
         constraints.started_at = Some(now);
-        if let Some(limit) = constraints.hard_limit {
-            self.set_timer(key, now.saturating_add(limit));
+        let run_due = constraints.hard_limit.map(|limit| now.saturating_add(limit));
+        if let Some(due) = run_due.into_iter().chain(constraints.first_look(now)).min() {
+            self.set_timer(key, due);
         }
     }
 }
@@ -175,7 +183,7 @@ impl Constraints {
     /// Returns the time to check a task that has not started and may start at any moment.
     fn due(&self, now: Monotonic, submitted: Monotonic) -> Option<Monotonic> {
         let run_due = self.hard_limit.map(|limit| now.saturating_add(limit));
-        self.queue_due(submitted).into_iter().chain(run_due).min()
+        self.queue_due(submitted).into_iter().chain(run_due).chain(self.first_look(now)).min()
     }
 
     /// Returns the time at which the queue deadline expires, if the task has one.

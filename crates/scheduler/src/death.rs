@@ -13,7 +13,7 @@ impl<T: TaskData> Scheduler<T> {
         &mut self,
         now: Monotonic,
         worker: WorkerId,
-        WorkerDeath { interrupted, end }: &WorkerDeath,
+        WorkerDeath { interrupted, exceeded_limit, end }: &WorkerDeath,
         outbox: &mut Outbox<T>,
     ) {
         let Some(entry) = self.workers.live_mut(worker) else {
@@ -21,7 +21,7 @@ impl<T: TaskData> Scheduler<T> {
             return;
         };
         let was_asked_to_stop = entry.state == WorkerState::Stopping;
-        let kill_cause = entry.kill_cause;
+        let kill_cause = entry.kill_cause.or(exceeded_limit.then_some(KillCause::Limit));
         let productive = entry.completed > 0 || !interrupted.is_empty();
         entry.pending_kill = None;
         let in_flight = self.workers.take_in_flight(worker.slot);

@@ -92,6 +92,19 @@ pub struct Observation {
     pub began: Option<Monotonic>,
     /// Time at which its current section must have ended.
     pub section: Option<Monotonic>,
+    /// Its usage, if it has begun and has a limit on that.
+    pub usage: Option<Usage>,
+}
+
+/// The usage of a worker's resources by its task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Processor time since the first observation of the task, or of the item that runs now.
+    pub cpu: Duration,
+    /// `true` if this is the first observation.
+    pub is_new: bool,
+    /// Bytes above those that the worker had before its first task.
+    pub memory: u64,
 }
 
 /// A chunk that a worker finished in part.
@@ -128,6 +141,8 @@ pub struct InterruptedAttempt {
 pub struct WorkerDeath {
     /// The attempts that it interrupted.
     pub interrupted: Vec<InterruptedAttempt>,
+    /// `true` if the kernel ended it because its task exceeded a limit.
+    pub exceeded_limit: bool,
     /// The way in which the process ended, as users see it in `PoolBroken`.
     #[serde(skip)]
     pub end: Arc<str>,

@@ -48,6 +48,7 @@
 //!     restart_window: Duration::from_secs(10),
 //!     stop_grace: Duration::from_secs(1),
 //!     slow_after: None,
+//!     cores: 1,
 //! };
 //! let mut scheduler = Scheduler::new(settings, |task, _| *task);
 //! let task = TaskId::new(1);
@@ -80,6 +81,7 @@ mod event;
 pub mod journal;
 mod kill;
 mod lifecycle;
+mod limits;
 mod outbox;
 mod packing;
 mod prefetch;
@@ -106,7 +108,9 @@ mod warm_up;
 mod worker;
 mod workers;
 
-pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure, WorkerDeath};
+pub use event::{
+    Event, InterruptedAttempt, Observation, Returned, StartFailure, Usage, WorkerDeath,
+};
 pub use lifecycle::{Shutdown, ShutdownReport};
 pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
 pub use queries::{Links, WorkerStatus};

@@ -34,6 +34,8 @@ pub struct Settings {
     pub stop_grace: Duration,
     /// Age at which a task is reported, and each multiple of it.
     pub slow_after: Option<Duration>,
+    /// Number of cores that a worker may use at a time.
+    pub cores: u32,
 }
 
 /// Counters of a pool, for reports and tests. Each item of a chunk counts as a task.

@@ -55,6 +55,7 @@ pub struct TaskRef {
 /// Priority, slot and deadlines of a task, as far as the scheduler enforces them. A chunk of a map
 /// has the limits of all its items together.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Constraints {
     /// Tasks of higher priority run first; see `Rank`.
     pub priority: i32,
@@ -66,6 +67,12 @@ pub struct Constraints {
     pub hard_limit: Option<Duration>,
     /// `true` if `hard_limit` is the sum of the limits of the task's items.
     pub items_share_limit: bool,
+    /// Maximum processor time of an attempt, or of each item of a chunk.
+    pub cpu_limit: Option<Duration>,
+    /// Maximum memory that the task may add to its worker, in bytes, if the driver has to watch it.
+    pub memory_limit: Option<u64>,
+    /// `true` if the driver prepares the worker for this task, which must have no other one then.
+    pub alone: bool,
     /// The timer that triggers the next check of the task.
     #[serde(skip)]
     pub(crate) alarm: Option<TimerKey>,

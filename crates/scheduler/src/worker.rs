@@ -25,6 +25,8 @@ pub(crate) struct WorkerEntry {
     pub(crate) age_alarm: Option<TimerKey>,
     /// Set while the task that it runs is about to be killed. Nothing is sent to the worker then.
     pub(crate) pending_kill: Option<PendingKill>,
+    /// Set while it has a task that must be its only one.
+    pub(crate) is_reserved: bool,
     /// The value of `completed` when it was last spared, and the time of that.
     pub(crate) spared: Option<(u64, Monotonic)>,
     /// Number of tasks that this process has finished.
@@ -90,6 +92,8 @@ pub enum KillCause {
     Deadline,
     /// A section of its task exceeded its limit.
     Section,
+    /// Its task exceeded a limit on a resource.
+    Limit,
     /// A caller killed its task.
     Asked,
     /// The worker was no longer needed before it was ready.
@@ -124,6 +128,7 @@ impl WorkerEntry {
             idle_since: Monotonic::ZERO,
             age_alarm: None,
             pending_kill: None,
+            is_reserved: false,
             spared: None,
             completed: 0,
             completed_at_rescue: 0,
@@ -146,6 +151,7 @@ impl WorkerEntry {
         self.id.generation += 1;
         self.state = WorkerState::Starting;
         self.pending_kill = None;
+        self.is_reserved = false;
         self.spared = None;
         self.completed = 0;
         self.completed_at_rescue = 0;
@@ -160,7 +166,7 @@ impl WorkerEntry {
     /// Returns `true` if it may be sent a task.
     #[inline]
     pub(crate) fn may_be_assigned(&self) -> bool {
-        self.state == WorkerState::Ready && self.pending_kill.is_none()
+        self.state == WorkerState::Ready && self.pending_kill.is_none() && !self.is_reserved
     }
 
     /// Returns `true` if it may be sent another task behind those that it has.
@@ -219,6 +225,8 @@ impl WorkerEntry {
         if let Some(Occupant::Revoked { .. }) = self.in_flight.pop_front() {
             self.revoked -= 1;
         }
+        // A task that must be alone was the only one.
+        self.is_reserved = false;
     }
 
     /// Returns all unanswered frames with their positions in the table, oldest first.
@@ -258,6 +266,7 @@ impl WorkerEntry {
     pub(crate) fn take_in_flight(&mut self) -> Vec<(u16, Occupant)> {
         let all = self.in_flight().collect();
         self.in_flight.clear();
+        self.is_reserved = false;
         self.revoked = 0;
         all
     }

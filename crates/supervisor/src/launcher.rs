@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use brigade_sys::guardian::GroupSlot;
-use brigade_sys::launch::{self, Launch, LaunchError, Program};
+use brigade_sys::launch::{self, Confinement, Launch, LaunchError, Program};
 use brigade_sys::process::Process;
 
 use crate::command_line::CommandLine;
@@ -48,6 +48,8 @@ pub struct Start<'a> {
     pub nice: Option<i32>,
     /// The soft limit on open descriptors; `None` for that of this process.
     pub open_files: Option<u64>,
+    /// The rights and resources that it does without.
+    pub confinement: Confinement<'a>,
     /// The program is a worker: it binds itself to this process, and unblocks the signals that a
     /// terminal sends.
     pub is_worker: bool,
@@ -63,6 +65,11 @@ impl Launcher {
             .collect();
         let path = std::env::var_os("PATH");
         Self { inner: launch::Launcher::new(), environment, path, last: None }
+    }
+
+    /// Creates a launcher whose programs inherit no environment.
+    pub fn without_environment() -> Self {
+        Self { environment: Vec::new(), ..Self::new(&[]) }
     }
 
     /// Prepares a command line, whose program is searched for on the `PATH` that it gets.
@@ -124,7 +131,7 @@ impl Launcher {
         prepared: &Prepared<'_>,
         start: &Start<'_>,
     ) -> Result<Process, LaunchError> {
-        let Start { streams, affinity, nice, open_files, is_worker } = *start;
+        let Start { streams, affinity, nice, open_files, confinement, is_worker } = *start;
         self.inner.launch(&Launch {
             program: &prepared.program,
             arguments: &prepared.arguments,
@@ -134,6 +141,7 @@ impl Launcher {
             affinity,
             nice,
             open_files,
+            confinement,
             slot,
             is_worker,
         })
@@ -176,8 +184,14 @@ mod tests {
         let mut launcher = Launcher::new(&["CARGO_PKG_NAME"]);
         let prepared = launcher.prepare(&line).unwrap();
         let streams = [null.as_fd(); 3];
-        let start =
-            Start { streams, affinity: None, nice: None, open_files: None, is_worker: false };
+        let start = Start {
+            streams,
+            affinity: None,
+            nice: None,
+            open_files: None,
+            confinement: Confinement::default(),
+            is_worker: false,
+        };
         launcher.launch(&prepared, &start).unwrap().reap().unwrap()
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use brigade_sandbox::{Groups, Limits};
 use brigade_supervisor::{
     CommandLine, Connected, ProcessEnv, ProcessState, Settings, Setup, SharedMemory, StartError,
     Stdio, Supervised, Supervisor, WorkerProcess, threads,
@@ -124,6 +125,9 @@ fn supervise(
         connector: None,
         credit: 8,
         message_limit: 1 << 20,
+        sandbox: None,
+        limits: Limits::new(),
+        groups: Groups::default(),
     };
     let owner = Arc::new(Owner { supervisor, settings, failures });
     let (pipes, deaths) = (Poller::new()?, Poller::new()?);

@@ -1,5 +1,7 @@
 //! Reads the monotonic clock, which all processes of the machine share.
 
+use std::time::Duration;
+
 pub use brigade_time::Monotonic;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -21,6 +23,20 @@ fn from_timespec(time: Timespec) -> Monotonic {
 #[inline]
 pub fn last_tick() -> Monotonic {
     from_timespec(clock_gettime(ClockId::MonotonicCoarse))
+}
+
+/// Returns the processor time that all threads of a process have taken; `None` if there is no such
+/// process.
+pub fn cpu_time_of(pid: u32) -> Option<Duration> {
+    // The clock of a process has its id, inverted, above three bits with the kind of time:
+    // include/linux/posix-timers.h of Linux, clock_getcpuclockid(3).
+    const SCHED: i32 = 2;
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to a structure that is ours.
+    let result = unsafe { libc::clock_gettime(!pid << 3 | SCHED, &raw mut time) };
+    let (seconds, nanos) = (u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?);
+    (result == 0).then(|| Duration::new(seconds, nanos))
 }
 
 /// Notices ticks of the system timer, which come every 1 to 10 ms.
@@ -51,12 +67,23 @@ impl Ticks {
 mod tests {
     use std::time::Duration;
 
-    use super::{Ticks, last_tick, now};
+    use super::{Ticks, cpu_time_of, last_tick, now};
 
     #[test]
     fn time_does_not_go_back() {
         let first = now();
         assert!(now() >= first);
+    }
+
+    #[test]
+    fn the_processor_time_of_a_process_grows_while_it_computes() {
+        let before = cpu_time_of(std::process::id()).expect("this process");
+        let end = now().saturating_add(Duration::from_secs(10));
+        while cpu_time_of(std::process::id()).expect("this process") == before {
+            assert!(now() < end, "no progress");
+        }
+        assert_eq!(cpu_time_of(0), None);
+        assert_eq!(cpu_time_of(u32::MAX), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::wait::wait_readable;
 pub const PACKET_LIMIT: usize = 64 * 1024;
 
 /// Maximum number of descriptors that travel with one packet.
-const DESCRIPTORS: usize = 9;
+const DESCRIPTORS: usize = 10;
 
 /// One end of a control socket.
 ///

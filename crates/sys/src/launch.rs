@@ -23,6 +23,7 @@ pub use failure::{LaunchError, LaunchStage};
 pub use program::Program;
 
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -31,9 +32,11 @@ use std::ptr;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use crate::confine::Restrictions;
 use crate::descriptors::above_streams;
 use crate::guardian::GroupSlot;
 use crate::process::Process;
+use crate::resource_limit::Limited;
 use crate::signals::Blocked;
 use child::Child;
 
@@ -58,11 +61,24 @@ pub struct Launch<'a> {
     pub nice: Option<i32>,
     /// The soft limit on open descriptors; `None` for the parent's.
     pub open_files: Option<u64>,
+    /// The rights and resources that the program does without.
+    pub confinement: Confinement<'a>,
     /// The entry in which the child lists itself for the guardian.
     pub slot: Option<&'a GroupSlot>,
     /// The program is a worker: it binds itself to its parent, and unblocks the signals that a
     /// terminal sends ([`signals::reset`](crate::signals::reset)).
     pub is_worker: bool,
+}
+
+/// Rights and resources that a program does without, it and everything that it starts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Confinement<'a> {
+    /// Files to which the child writes a 0 to move itself into its control groups.
+    pub doors: &'a [File],
+    /// Limits on resources.
+    pub limits: &'a [(Limited, u64)],
+    /// The sandbox, in which it must be allowed to execute the program.
+    pub sandbox: Option<&'a Restrictions>,
 }
 
 /// Starts programs. It keeps the stack on which children run until they execute their program.
@@ -111,6 +127,7 @@ impl Launcher {
             affinity: launch.affinity.unwrap_or_default(),
             nice: launch.nice.unwrap_or(0),
             open_files: launch.open_files,
+            confinement: launch.confinement,
             slot: launch.slot,
             is_worker: launch.is_worker,
             parent: rustix::process::getpid().as_raw_nonzero().get(),

@@ -108,6 +108,8 @@ pub mod catch_panic;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod clock;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod confine;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod confinement;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod control;
@@ -174,6 +176,8 @@ pub mod process;
 pub mod random;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod request_socket;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod resource_limit;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod scheduling;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

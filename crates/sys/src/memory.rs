@@ -22,6 +22,26 @@ pub fn resident() -> io::Result<u64> {
     bytes_of_field(&text, 1).ok_or_else(|| io::Error::other("malformed /proc/self/statm"))
 }
 
+/// Returns the resident bytes of another process, shared memory included.
+///
+/// # Errors
+/// As [`resident`].
+pub fn resident_of(pid: u32) -> io::Result<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm"))?;
+    bytes_of_field(&text, 1).ok_or_else(|| io::Error::other("malformed /proc/PID/statm"))
+}
+
+/// Returns the bytes of private memory of another process, which `RLIMIT_DATA` limits.
+///
+/// # Errors
+/// If the file cannot be read or has another format than the kernel documents (proc(5)).
+pub fn private_of(pid: u32) -> io::Result<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmData:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    Ok(kib.ok_or_else(|| io::Error::other("no `VmData` in /proc/PID/status"))? * 1024)
+}
+
 /// The resident size of this process, measured through a descriptor that stays usable when the
 /// process can no longer open files.
 #[derive(Debug)]
@@ -135,6 +155,14 @@ fn bytes_of_field(statm: &str, index: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_process_has_private_and_resident_memory() {
+        let pid = std::process::id();
+        assert!((1 << 16..1 << 46).contains(&private_of(pid).unwrap()));
+        assert!((1 << 16..1 << 46).contains(&resident_of(pid).unwrap()));
+        assert!(private_of(u32::MAX).is_err() && resident_of(u32::MAX).is_err());
+    }
+
     use super::*;
 
     #[test]

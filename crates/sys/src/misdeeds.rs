@@ -242,3 +242,37 @@ pub fn exit_on(signal: i32, code: i32) {
     // SAFETY: the handler only ends the process.
     unsafe { libc::signal(signal, end as *const () as libc::sighandler_t) };
 }
+
+/// Makes a system call with any arguments. Returns its result, or the error as a negative number.
+pub fn system_call(number: i64, arguments: [u64; 6]) -> i64 {
+    let [first, second, third, rest @ ..] = arguments;
+    // SAFETY: it may do anything, which is the subject of the test.
+    let result = unsafe { libc::syscall(number, first, second, third, rest[0], rest[1], rest[2]) };
+    if result == -1 {
+        -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(0))
+    } else {
+        result
+    }
+}
+
+/// Creates a file in memory.
+///
+/// # Errors
+/// The error of the system.
+pub fn memory_file() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::memfd_create("misdeed", rustix::fs::MemfdFlags::CLOEXEC)?)
+}
+
+/// Makes a file as long as that, and maps all of it for writing, for the rest of this process.
+/// Returns its address.
+///
+/// # Errors
+/// The error of the system.
+pub fn map_shared(file: impl AsFd, length: usize) -> io::Result<u64> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap};
+    rustix::fs::ftruncate(&file, length as u64)?;
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+    let address = unsafe { mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, file, 0) }?;
+    Ok(address.expose_provenance() as u64)
+}

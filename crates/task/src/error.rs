@@ -1,15 +1,16 @@
 //! Errors of tasks and submissions. Each says which task and which process failed, and what to do.
 
+mod display;
 mod portable;
 mod submit;
 
 use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_crash::{CrashReport, End, Stack};
-use brigade_sys::process::{Exit, last_line};
+use brigade_crash::{CrashReport, Stack};
+use brigade_sandbox::Limit;
+use brigade_sys::process::Exit;
 use brigade_wire::{Attempt, TaskId};
 
 pub use submit::{SubmitError, SubmitErrorKind};
@@ -84,6 +85,20 @@ pub enum TaskErrorKind {
         /// Time that the task had taken when it was ended.
         elapsed: Duration,
     },
+    /// The task exceeded a limit on a resource, and ended with its worker.
+    LimitExceeded {
+        /// The limit.
+        limit: Limit,
+        /// The amount that the task had used, if it is known.
+        used: Option<Limit>,
+    },
+    /// The task tried what the sandbox of its pool forbids, and ended with its worker.
+    Denied {
+        /// Name of the system call.
+        call: &'static str,
+        /// Process id of the worker.
+        pid: u32,
+    },
     /// The task was cancelled before it started.
     Cancelled,
     /// The pool killed the task's worker, on request or because of a shutdown.
@@ -136,6 +151,8 @@ impl TaskErrorKind {
             Self::Panicked { .. } => "panicked",
             Self::WorkerDied { .. } => "worker_died",
             Self::DeadlineExceeded { .. } => "deadline",
+            Self::LimitExceeded { .. } => "limit",
+            Self::Denied { .. } => "denied",
             Self::Cancelled => "cancelled",
             Self::Killed => "killed",
             Self::Codec { .. } => "codec",
@@ -274,6 +291,16 @@ impl TaskError {
         matches!(self.inner.kind, TaskErrorKind::DeadlineExceeded { .. })
     }
 
+    /// Returns `true` if the task exceeded a limit on a resource.
+    pub fn is_limit(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::LimitExceeded { .. })
+    }
+
+    /// Returns `true` if the task made a system call that the sandbox of its pool forbids.
+    pub fn is_denied(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::Denied { .. })
+    }
+
     /// Returns `true` if the task exceeded its queue deadline, which means that it never started.
     pub fn is_queue_deadline(&self) -> bool {
         self.inner.in_the_queue
@@ -283,90 +310,6 @@ impl TaskError {
     /// workers as the pool's `quarantine_after` allows.
     pub fn is_quarantined(&self) -> bool {
         self.inner.quarantined
-    }
-}
-
-/// In one line; `{:#}` adds the stack, if there is one.
-impl fmt::Display for TaskError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_line(out)?;
-        let stack = self.stack().filter(|_| out.alternate());
-        stack.map_or(Ok(()), |stack| write!(out, "\n{stack}"))
-    }
-}
-
-impl TaskError {
-    fn write_line(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.inner.task {
-            Some(task) => write!(out, "{task}")?,
-            None => out.write_str("a task")?,
-        }
-        if let Some(label) = &self.inner.label {
-            write!(out, " ({label})")?;
-        }
-        if self.inner.attempt != Attempt::first() {
-            write!(out, ", attempt {}", self.inner.attempt.get())?;
-        }
-        match &self.inner.kind {
-            TaskErrorKind::Panicked { message, location, .. } => {
-                write!(out, " panicked at {location}: {message}")
-            }
-            TaskErrorKind::WorkerDied { pid, exit, stderr_tail } => {
-                write!(out, " lost its worker (pid {pid}): ")?;
-                if self.inner.broke_protocol {
-                    out.write_str("the pool killed it because it broke the protocol")?;
-                } else {
-                    write!(out, "{}", End { exit: *exit, crash: self.crash() })?;
-                }
-                if let Some(elapsed) = self.inner.elapsed {
-                    write!(out, ", after {elapsed:.3?}")?;
-                }
-                if let Some(line) = last_line(stderr_tail) {
-                    write!(out, "; its last line on stderr: {line}")?;
-                }
-                if self.inner.quarantined {
-                    out.write_str("; quarantined because it killed too many workers")?;
-                }
-                Ok(())
-            }
-            TaskErrorKind::DeadlineExceeded { limit, elapsed } if self.inner.in_the_queue => {
-                write!(
-                    out,
-                    " was not started within its queue deadline of {limit:?} (waited {elapsed:.3?})"
-                )
-            }
-            TaskErrorKind::DeadlineExceeded { limit, elapsed } => {
-                write!(out, " exceeded its deadline of {limit:?} (ended after {elapsed:.3?})")
-            }
-            TaskErrorKind::Cancelled => out.write_str(" was cancelled before it started"),
-            TaskErrorKind::Killed => {
-                out.write_str(" was killed")?;
-                match self.inner.elapsed {
-                    Some(elapsed) => write!(out, " after {elapsed:.3?}"),
-                    None => Ok(()),
-                }
-            }
-            TaskErrorKind::Codec { message } => {
-                write!(out, " cannot pass a value between processes: {message}")
-            }
-            TaskErrorKind::Function { message } => {
-                write!(out, " called a function that its worker does not know: {message}")
-            }
-            TaskErrorKind::PoolBroken { reason } => {
-                write!(out, " cannot run, the pool is broken: {reason}")
-            }
-            TaskErrorKind::PoolClosed => out.write_str(" cannot run, the pool has been shut down"),
-            TaskErrorKind::Forked => write!(out, " belongs to another process: {FORKED}"),
-            TaskErrorKind::GivenUp { deaths, reason } => {
-                write!(out, " was given up after {deaths} deaths and is a dead letter: {reason}")
-            }
-            TaskErrorKind::Lost { reason } => {
-                write!(out, " has no outcome anymore, and is not in the queue: {reason}")
-            }
-            TaskErrorKind::Disconnected { reason } => {
-                write!(out, " has no known outcome, the cluster cannot be used: {reason}")
-            }
-        }
     }
 }
 

@@ -18,6 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use brigade_supervisor::{CommandLine, Launcher, Start};
+use brigade_sys::launch::Confinement;
 use brigade_sys::process::{Process, Signal};
 use tempfile::TempDir;
 
@@ -187,8 +188,14 @@ impl NatsServer {
         let body = move || {
             let null = File::options().read(true).write(true).open("/dev/null").expect("there");
             let streams = [null.as_fd(); 3];
-            let start =
-                Start { streams, affinity: None, nice: None, open_files: None, is_worker: false };
+            let start = Start {
+                streams,
+                affinity: None,
+                nice: None,
+                open_files: None,
+                confinement: Confinement::default(),
+                is_worker: false,
+            };
             let mut launcher = Launcher::new(&[]);
             let prepared = launcher.prepare(&line).expect("no NUL");
             let process = Arc::new(launcher.launch(&prepared, &start).expect("it starts"));

@@ -60,7 +60,7 @@ pub enum FromWorkerControl {
         /// The reason.
         reason: String,
     },
-    /// The initializer from `Hello` has returned; the worker accepts tasks.
+    /// The initializer from `Hello` has returned, the worker is in its sandbox, and accepts tasks.
     Initialized {
         /// `true` if the worker can still take descriptors. Otherwise it needs the bytes of buffers
         /// in the arenas of other workers.
@@ -105,8 +105,8 @@ pub struct Hello {
     pub events: Option<EventLevel>,
     /// The kind of link that carries the tasks.
     pub link: LinkKind,
-    /// Bytes of the pool's arena of arguments and of the worker's arena of results, whose
-    /// descriptors come last. Both are absent if these are 0.
+    /// Bytes of the pool's arena of arguments and of the worker's arena of results, and behind the
+    /// doorbell the descriptors of those that are not 0.
     pub arenas: (u64, u64),
     /// The folder that the worker creates for the server of an ipc link, and removes; empty for
     /// other links.
@@ -115,6 +115,9 @@ pub struct Hello {
     pub pinned: bool,
     /// Resident bytes above which the worker asks to be replaced; 0 for no limit.
     pub max_rss: u64,
+    /// Bytes above those that it has before its first task, with which it asks to be replaced; 0
+    /// for no limit.
+    pub max_growth: u64,
     /// Nesting depth of the pool; 1 for a pool of the main program.
     pub depth: u32,
     /// Identity of the host's executable: a worker of another build calls no function by its
@@ -125,6 +128,22 @@ pub struct Hello {
     pub initializer: Option<u64>,
     /// Offset of the function to call before the worker exits.
     pub finalizer: Option<u64>,
+    /// The sandbox that the worker enters before its first task. The descriptor of its rules for
+    /// files comes after all others.
+    pub sandbox: Option<Box<Confinement>>,
+}
+
+/// A sandbox, in the form in which a worker hands it to the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// `true` if there are rules for files.
+    pub files: bool,
+    /// The worker gives up its capabilities.
+    pub capabilities: bool,
+    /// Filters of system calls, as the words of their instructions.
+    pub filters: Vec<Vec<u64>>,
+    /// The worker enters it before its initializer, and not after it.
+    pub before_initializer: bool,
 }
 
 /// The kind of a link.

@@ -16,7 +16,8 @@ use others::OtherArenas;
 /// The arenas that hold large payloads.
 #[derive(Debug)]
 pub(crate) struct Arenas {
-    pub(crate) arguments: ArgumentView,
+    /// `None` if workers may not read each other's arguments.
+    pub(crate) arguments: Option<ArgumentView>,
     pub(crate) results: Arc<ResultArena>,
     /// The arenas of other workers.
     pub(crate) others: OtherArenas,
@@ -30,13 +31,15 @@ impl Arenas {
         control: &Arc<Control>,
         mut next: impl FnMut() -> Result<OwnedFd, StartError>,
     ) -> Result<Option<Self>, StartError> {
-        if arguments == 0 || results == 0 {
+        if results == 0 {
             return Ok(None);
         }
         // Mapping a size beyond the address space fails, which is the right error.
         let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
-        let (of_arguments, of_results) = (next()?, next()?);
-        let opened = ArgumentView::open(of_arguments, bytes(arguments)).and_then(|arguments| {
+        let of_arguments = if arguments == 0 { None } else { Some(next()?) };
+        let of_results = next()?;
+        let view = of_arguments.map(|arena| ArgumentView::open(arena, bytes(arguments)));
+        let opened = view.transpose().and_then(|arguments| {
             let results = ResultArena::open(of_results, bytes(results))?;
             Ok(Self { arguments, results, others: OtherArenas::new(Arc::clone(control)) })
         });

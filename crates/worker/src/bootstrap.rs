@@ -33,6 +33,7 @@ use crate::forward;
 use crate::marker::Marker;
 use crate::memory_limit::MemoryLimit;
 use crate::program::Program;
+use crate::sandbox::Sandbox;
 use crate::setup::Setup;
 
 /// Everything that a worker receives in the handshake, apart from its link.
@@ -46,6 +47,7 @@ pub(crate) struct Connected {
     pub(crate) control: Arc<Control>,
     pub(crate) host: BuildIdentity,
     pub(crate) setup: Setup,
+    pub(crate) sandbox: Option<Sandbox>,
 }
 
 /// The worker's end of the link.
@@ -66,9 +68,20 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
     let control = Arc::new(Control::new(ControlSocket::from_fd(control)));
     let handshake = Handshake { marker, control: &control, program };
     match handshake.run() {
-        Ok(Completed { link, slots, arenas, memory_limit, message_limit, host, setup }) => {
-            let connected =
-                Connected { slots, arenas, memory_limit, message_limit, control, host, setup };
+        Ok(completed) => {
+            let Completed { link, slots, arenas, memory_limit, message_limit, host, .. } =
+                completed;
+            let Completed { setup, sandbox, .. } = completed;
+            let connected = Connected {
+                slots,
+                arenas,
+                memory_limit,
+                message_limit,
+                control,
+                host,
+                setup,
+                sandbox,
+            };
             Ok((link, connected))
         }
         Err(error) => {
@@ -87,6 +100,7 @@ struct Completed {
     message_limit: usize,
     host: BuildIdentity,
     setup: Setup,
+    sandbox: Option<Sandbox>,
 }
 
 /// A handshake in progress, for which the worker has only its control socket.
@@ -124,9 +138,10 @@ impl Handshake<'_> {
         }
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth, hello.pinned);
-        let memory_limit = MemoryLimit::open(hello.max_rss).map_err(StartError::MemoryLimit)?;
+        let memory_limit =
+            MemoryLimit::open(hello.max_rss, hello.max_growth).map_err(StartError::MemoryLimit)?;
         let mut arenas = None;
-        let setup;
+        let (setup, sandbox);
         let link = match connector {
             None => {
                 let page = next()?;
@@ -135,14 +150,14 @@ impl Handshake<'_> {
                 let doorbell =
                     RemoteDoorbell::new(page, thread, caller).map_err(StartError::Slots)?;
                 arenas = Arenas::open(hello.arenas, self.control, &mut next)?;
-                setup = open_setup(&hello, next)?;
+                (setup, sandbox) = (open_setup(&hello, &mut next)?, open_sandbox(&hello, next)?);
                 let end =
                     ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
                 self.answer(&hello, String::new(), arenas.is_some())?;
                 Link::Ring(Box::new(end))
             }
             Some(connector) => {
-                setup = open_setup(&hello, next)?;
+                (setup, sandbox) = (open_setup(&hello, &mut next)?, open_sandbox(&hello, next)?);
                 let end = self.open_link(connector, &hello, message_limit(limit))?;
                 self.control.send(&FromWorkerControl::Ready)?;
                 Link::Connected(end)
@@ -150,7 +165,8 @@ impl Handshake<'_> {
         };
         arm_lifeline(lifeline)?;
         let host = BuildIdentity::from_bytes(hello.identity);
-        Ok(Completed { link, slots, arenas, memory_limit, message_limit: limit, host, setup })
+        let message_limit = limit;
+        Ok(Completed { link, slots, arenas, memory_limit, message_limit, host, setup, sandbox })
     }
 
     fn hello(&self) -> Result<(Hello, Vec<OwnedFd>), StartError> {
@@ -219,6 +235,16 @@ fn open_setup(
         None => None,
     };
     Ok(Setup { initializer, finalizer: hello.finalizer })
+}
+
+/// Reads the sandbox from the greeting.
+fn open_sandbox(
+    hello: &Hello,
+    next: impl FnOnce() -> Result<OwnedFd, StartError>,
+) -> Result<Option<Sandbox>, StartError> {
+    let Some(confinement) = &hello.sandbox else { return Ok(None) };
+    let files = if confinement.files { Some(next()?) } else { None };
+    Ok(Some(Sandbox::new(confinement, files)))
 }
 
 /// Makes the kernel kill this process when the host ends, even if a task or the initializer changes

@@ -212,7 +212,7 @@ impl Runner {
 /// Returns the encoded argument, which lies in the message or in the arena.
 fn argument<'a>(arenas: Option<&'a Arenas>, run: &'a Run<'_>) -> Option<&'a [u8]> {
     let Some(Location { offset, length }) = run.location else { return Some(run.argument) };
-    arenas?.arguments.bytes(usize::try_from(offset).ok()?, usize::try_from(length).ok()?)
+    arenas?.arguments.as_ref()?.bytes(usize::try_from(offset).ok()?, usize::try_from(length).ok()?)
 }
 
 /// Sends messages to the host.

@@ -49,6 +49,7 @@ mod memory_limit;
 mod panic_capture;
 mod program;
 mod registered;
+mod sandbox;
 mod sections;
 mod server;
 mod setup;

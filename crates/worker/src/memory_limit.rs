@@ -14,22 +14,31 @@ const INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) struct MemoryLimit {
     /// In bytes.
     limit: u64,
+    /// Bytes above those before the first task; 0 for no limit.
+    growth: u64,
     /// `None` if there is no limit.
     size: Option<ResidentSize>,
     next_look: Monotonic,
 }
 
 impl MemoryLimit {
-    /// Opens all that a limit needs; 0 means no limit. Call it before the initializer, which may
-    /// close the file system.
-    pub(crate) fn open(limit: u64) -> io::Result<Self> {
-        let size = if limit == 0 { None } else { Some(ResidentSize::open()?) };
-        Ok(Self { limit, size, next_look: clock::now() })
+    /// Opens all that a limit on the size or on its growth needs; 0 means no limit. Call it before
+    /// the initializer, which may close the file system.
+    pub(crate) fn open(limit: u64, growth: u64) -> io::Result<Self> {
+        let size = if limit == 0 && growth == 0 { None } else { Some(ResidentSize::open()?) };
+        let limit = if limit == 0 { u64::MAX } else { limit };
+        Ok(Self { limit, growth, size, next_look: clock::now() })
     }
 
-    /// Returns an error if there is a limit and the size cannot be measured.
-    pub(crate) fn check(&self) -> io::Result<()> {
-        self.size.as_ref().map_or(Ok(()), |size| size.bytes().map(drop))
+    /// Limits the growth from now on. Returns an error if there is a limit and the size cannot be
+    /// measured.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        let Some(size) = &self.size else { return Ok(()) };
+        let bytes = size.bytes()?;
+        if self.growth > 0 {
+            self.limit = self.limit.min(bytes.saturating_add(self.growth));
+        }
+        Ok(())
     }
 
     /// Returns `true` if there is a limit and the resident size exceeds it. Called between tasks.
@@ -57,9 +66,20 @@ mod tests {
 
     #[test]
     fn only_a_limit_below_the_resident_size_is_exceeded() {
-        let is_exceeded = |limit| MemoryLimit::open(limit).expect("/proc").is_exceeded();
+        let is_exceeded = |limit| MemoryLimit::open(limit, 0).expect("/proc").is_exceeded();
         assert!(is_exceeded(1));
         assert!(!is_exceeded(u64::MAX));
         assert!(!is_exceeded(0));
+    }
+
+    #[test]
+    fn a_process_may_grow_up_to_a_limit() {
+        let mut limit = MemoryLimit::open(0, 32 << 20).expect("/proc");
+        limit.begin().expect("/proc");
+        assert!(!limit.is_exceeded());
+        let block = std::hint::black_box(vec![1_u8; 64 << 20]);
+        limit.next_look = clock::now();
+        assert!(limit.is_exceeded());
+        drop(block);
     }
 }

@@ -18,6 +18,7 @@ use crate::functions::{Functions, Named};
 use crate::marker::Marker;
 use crate::panic_capture;
 use crate::program::{Connectors, Program};
+use crate::sandbox::Sandbox;
 use crate::sections;
 use crate::stderr::report_end;
 
@@ -92,24 +93,27 @@ fn work(
     sender: impl LinkSender,
     receiver: impl LinkReceiver,
 ) -> i32 {
-    let Connected { slots, arenas, memory_limit, message_limit, control, host, mut setup } =
-        connected;
+    let Connected { slots, arenas, mut memory_limit, message_limit, control, host, .. } = connected;
+    let (mut setup, mut sandbox) = (connected.setup, connected.sandbox);
     let functions = Arc::new(Functions::new(named, host));
     if let Some(arenas) = &arenas {
         buffers::share(&arenas.results);
     }
     let origin = Origin::here();
-    let has_initializer = setup.initializer.is_some();
-    if has_initializer {
+    let is_awaited = setup.initializer.is_some() || sandbox.is_some();
+    if is_awaited {
         early::acquire();
     }
-    let initialized = setup.initialize(&functions).and_then(|has_run| {
-        memory_limit.check().map(|()| has_run).map_err(|error| {
+    let enter = |sandbox: Option<Sandbox>| sandbox.map_or(Ok(()), Sandbox::enter);
+    let before = sandbox.take_if(|sandbox| sandbox.before_initializer);
+    let initialized = enter(before).and_then(|()| setup.initialize(&functions));
+    origin.end_copy();
+    let initialized = initialized.and_then(|_| enter(sandbox)).and_then(|()| {
+        memory_limit.begin().map(|()| is_awaited).map_err(|error| {
             format!("`max_worker_rss` cannot be checked after its initializer: {error}")
         })
     });
-    origin.end_copy();
-    if has_initializer {
+    if is_awaited {
         panic_capture::look_for_a_sandbox();
     }
     let sent = match initialized {

@@ -100,10 +100,12 @@ impl Host {
             link: LinkKind::Ipc,
             pinned: false,
             max_rss: 0,
+            max_growth: 0,
             depth: 1,
             identity: *build_identity().as_bytes(),
             initializer: None,
             finalizer: None,
+            sandbox: None,
         }
     }
 

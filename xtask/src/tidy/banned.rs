@@ -58,6 +58,7 @@ const BANS: &[Ban] = &[
             ("crates/testkit/", "helpers for tests"),
             ("crates/testkit-core/", "helpers for tests"),
             ("crates/integration/", "tests with real processes"),
+            ("crates/escape/", "becomes another user, and tries what a sandbox forbids"),
             ("crates/brigade/examples/", "an example may start any program"),
             ("benches/", "compares with bare processes"),
             ("xtask/", "runs cargo"),

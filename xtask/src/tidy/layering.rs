@@ -28,12 +28,25 @@ const LAYERS: &[(&str, Uses)] = &[
     ("brigade-wire", Only(&["brigade-codec", "brigade-ids", "brigade-sys"])),
     ("brigade-status", Only(&["brigade-metrics", "brigade-sys"])),
     ("brigade-crash", Only(&["brigade-wire", "brigade-sys"])),
-    ("brigade-supervisor", Only(&["brigade-crash", "brigade-wire", "brigade-sys"])),
+    ("brigade-sandbox", Only(&["brigade-sys"])),
+    (
+        "brigade-supervisor",
+        Only(&["brigade-crash", "brigade-sandbox", "brigade-wire", "brigade-sys"]),
+    ),
     ("brigade-link-ipc", Only(&["brigade-wire", "brigade-sys"])),
     ("brigade-scheduler", Only(&["brigade-ids", "brigade-time"])),
     ("brigade-timer", Only(&["brigade-codec", "brigade-time", "brigade-sys"])),
     ("brigade-worker", Only(&["brigade-wire", "brigade-sys"])),
-    ("brigade-task", Only(&["brigade-crash", "brigade-wire", "brigade-worker", "brigade-sys"])),
+    (
+        "brigade-task",
+        Only(&[
+            "brigade-crash",
+            "brigade-sandbox",
+            "brigade-wire",
+            "brigade-worker",
+            "brigade-sys",
+        ]),
+    ),
     ("brigade-cores", Only(&["brigade-sys"])),
     (
         "brigade-pool",
@@ -42,6 +55,7 @@ const LAYERS: &[(&str, Uses)] = &[
             "brigade-crash",
             "brigade-link-ipc",
             "brigade-metrics",
+            "brigade-sandbox",
             "brigade-scheduler",
             "brigade-status",
             "brigade-supervisor",
@@ -57,6 +71,7 @@ const LAYERS: &[(&str, Uses)] = &[
         Only(&[
             "brigade-cores",
             "brigade-ids",
+            "brigade-sandbox",
             "brigade-supervisor",
             "brigade-time",
             "brigade-trace",
@@ -85,6 +100,7 @@ const LAYERS: &[(&str, Uses)] = &[
     // Tests of the lowest crates use it.
     ("brigade-testkit-core", Only(&["brigade-ids"])),
     ("brigade-testkit", AllBefore),
+    ("brigade-escape", AllBefore),
     ("brigade-integration", AllBefore),
     ("brigade-benches", AllBefore),
     // It checks the other packages, so it must compile even if they do not.

@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use super::confine::SandboxOptions;
 use super::connection::LoginOptions;
-use super::values::{parse_count, parse_number};
+use super::values::{parse_count, parse_number, parse_seconds, parse_size};
 
 const SIGNALS: &str = "\
 On SIGTERM or SIGINT the node finishes what runs, hands back what has not begun, and ends; on a
@@ -52,6 +54,17 @@ pub(crate) struct Node {
     /// Take tasks that need up to this amount of memory, in GiB
     #[arg(long, value_name = "GIB", value_parser = parse_number::<u32>)]
     pub(crate) memory: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxOptions,
+
+    /// End a task or a job that takes more memory than this, such as 512M or 2G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) task_memory: Option<u64>,
+
+    /// End a task or a job that computes longer than this, such as 5s or 2m
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, help_heading = "Limits")]
+    pub(crate) task_cpu_time: Option<Duration>,
 
     /// Take tasks that need this label, such as gpu; may be repeated
     #[arg(long, value_name = "LABEL")]

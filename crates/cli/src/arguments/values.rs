@@ -185,7 +185,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Parses a size whose unit is a power of 1024, as GNU parallel does.
-pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || "expected a number of bytes, such as 500M, 2G or 1.5G".to_owned();
     let digits = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
     let factor: f64 = match text[digits.len()..].to_ascii_uppercase().as_str() {

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use brigade::runner::{Job, Stdin};
+use brigade::runner::{Confinement, Job, Stdin};
 use serde::Deserialize;
+
+use crate::arguments::parse_size;
+use crate::confine::{self, Level, Resources, Rights};
 
 /// The description of a job in a TOML file or on a line of JSON. Missing fields are taken from the
 /// defaults of the file, then from the options of the command.
@@ -29,6 +33,45 @@ pub(crate) struct Specification {
     timeout: Option<Time>,
     retries: Option<u32>,
     prelude: Option<String>,
+    /// The level of its sandbox.
+    sandbox: Option<Level>,
+    /// Paths that it may read there.
+    read: Option<Vec<PathBuf>>,
+    /// Paths that it may read and change there.
+    write: Option<Vec<PathBuf>>,
+    /// The most memory that it may take.
+    memory: Option<Size>,
+    /// The longest processor time.
+    cpu_time: Option<Time>,
+    /// The confinement of jobs that have only the default one.
+    #[serde(skip)]
+    confinement: OnceLock<Made>,
+}
+
+/// A confinement, or the reason why there is none.
+type Made = Result<Option<Arc<Confinement>>, String>;
+
+/// A number of bytes, or a text such as `"512M"`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "RawSize")]
+struct Size(u64);
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a number of bytes, or a size such as \"512M\"")]
+enum RawSize {
+    Bytes(u64),
+    Text(String),
+}
+
+impl TryFrom<RawSize> for Size {
+    type Error = String;
+
+    fn try_from(raw: RawSize) -> Result<Self, String> {
+        match raw {
+            RawSize::Bytes(bytes) => Ok(Self(bytes)),
+            RawSize::Text(text) => parse_size(&text).map(Self),
+        }
+    }
 }
 
 /// Seconds, or a duration with units: `90`, `1.5`, `"2m 30s"`.
@@ -49,13 +92,13 @@ impl TryFrom<RawTime> for Time {
     fn try_from(raw: RawTime) -> Result<Self, String> {
         let time = match raw {
             RawTime::Seconds(seconds) => Duration::try_from_secs_f64(seconds)
-                .map_err(|_| format!("`timeout` cannot be {seconds} seconds"))?,
+                .map_err(|_| format!("a time cannot be {seconds} seconds"))?,
             RawTime::Text(text) => humantime::parse_duration(&text).map_err(|_| {
                 format!("`{text:.100}` is not a duration, such as \"90s\" or \"1m 30s\"")
             })?,
         };
         if time.is_zero() {
-            return Err("`timeout` must be greater than zero".to_owned());
+            return Err("a time must be greater than zero".to_owned());
         }
         Ok(Self(time))
     }
@@ -64,6 +107,7 @@ impl TryFrom<RawTime> for Time {
 impl Specification {
     /// Converts to a job, taking missing fields from `defaults`.
     pub(crate) fn into_job(self, defaults: &Self) -> Result<Job, String> {
+        let own = self.has_confinement().then(|| self.confine(defaults));
         let mut job = match (self.command, self.shell) {
             (Some(words), None) => {
                 let mut words = words.into_iter();
@@ -107,6 +151,9 @@ impl Specification {
         if let Some(prelude) = self.prelude.or_else(|| defaults.prelude.clone()) {
             job = job.prelude(prelude);
         }
+        if let Some(confinement) = own.unwrap_or_else(|| defaults.default_confinement())? {
+            job = job.confinement(confinement);
+        }
         let mut env = defaults.env.clone();
         env.extend(self.env);
         for (name, value) in env {
@@ -116,6 +163,35 @@ impl Specification {
             job = job.env(name, value);
         }
         Ok(job)
+    }
+
+    fn has_confinement(&self) -> bool {
+        let paths = self.read.is_some() || self.write.is_some();
+        paths || self.sandbox.is_some() || self.memory.is_some() || self.cpu_time.is_some()
+    }
+
+    /// Makes the confinement of a job, with missing fields from `defaults`.
+    fn confine(&self, defaults: &Self) -> Made {
+        let paths = |own: &Option<Vec<PathBuf>>, other: &Option<Vec<PathBuf>>| {
+            own.as_ref().or(other.as_ref()).cloned().unwrap_or_default()
+        };
+        let rights = Rights {
+            level: self.sandbox.or(defaults.sandbox),
+            read: paths(&self.read, &defaults.read),
+            write: paths(&self.write, &defaults.write),
+            ..Rights::default()
+        };
+        let resources = Resources {
+            memory: self.memory.or(defaults.memory).map(|Size(bytes)| bytes),
+            cpu_time: self.cpu_time.or(defaults.cpu_time).map(|Time(time)| time),
+            ..Resources::default()
+        };
+        confine::confinement(&rights, resources)
+    }
+
+    /// Returns the confinement of jobs that set nothing of their own, which is made once.
+    fn default_confinement(&self) -> Made {
+        self.confinement.get_or_init(|| self.confine(self)).clone()
     }
 
     /// Returns the name of a field that is not allowed as a default, as it would be the same for

@@ -182,7 +182,10 @@ fn failure_kind(ending: &Ending) -> Option<FailureKind> {
     match ending {
         _ if ending.is_success() => None,
         Ending::TimedOut { .. } => Some(FailureKind::Deadline),
-        Ending::Signalled(_) | Ending::Stopped | Ending::NotKilled => Some(FailureKind::Killed),
+        Ending::LimitExceeded { .. }
+        | Ending::Signalled(_)
+        | Ending::Stopped
+        | Ending::NotKilled => Some(FailureKind::Killed),
         Ending::NotStarted(_) => Some(FailureKind::NotStarted),
         _ => Some(FailureKind::Exited),
     }

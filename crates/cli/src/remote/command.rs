@@ -7,15 +7,18 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use brigade::runner::{
-    self, Command, Ending, Job, Limit, Output, RemoteReport, Runner, StartFailure,
+    self, Builder, Command, Confinement, Ending, Job, Limit, Output, RemoteReport, Runner,
+    StartFailure,
 };
 use brigade::{Key, worker};
 use brigade_ids::stable_hash;
 use serde::{Deserialize, Serialize};
+
+use crate::confine::{self, Resources, Rights};
 
 /// The function. Its version changes with the types.
 pub(crate) static COMMAND: Key<RemoteCommand, CommandReport> =
@@ -26,6 +29,9 @@ pub(crate) const LABEL: &str = "commands";
 
 /// The name of the host in reports.
 static HOST: OnceLock<String> = OnceLock::new();
+
+/// The confinement of all jobs of this worker, or the reason why it is not possible.
+static CONFINEMENT: OnceLock<Result<Option<Arc<Confinement>>, String>> = OnceLock::new();
 
 /// The variables for a slot and its cores, which the runner of a single job does not know.
 const SLOT: &str = "PARALLEL_JOBSLOT";
@@ -66,16 +72,22 @@ enum End {
     Exited(i32),
     Signalled(i32),
     TimedOut(Duration),
-    NotStarted { message: String, code: i32 },
+    NotStarted {
+        message: String,
+        code: i32,
+    },
     NotKilled,
+    /// The kind of the limit, and the number.
+    LimitExceeded(u8, u64),
 }
 
 /// The exit code of a shell for a file that it may not execute.
 const CANNOT_EXECUTE: i32 = 126;
 
 /// Serves commands in a worker process of a node with this name. Returns if this process is none.
-pub(crate) fn serve(host: String) {
+pub(crate) fn serve(host: String, rights: &Rights, resources: Resources) {
     HOST.get_or_init(|| host);
+    CONFINEMENT.get_or_init(|| confine::confinement(rights, resources));
     worker::Server::new().register(&COMMAND).run();
 }
 
@@ -139,6 +151,10 @@ impl RemoteCommand {
             let mut builder = Runner::builder().unpinned().jobs(1).output(Output::Whole).nice(nice);
             if let Some(limit) = limit {
                 builder = builder.limit(Limit::Fixed(limit));
+            }
+            if let Some(made) = CONFINEMENT.get() {
+                let confinement = made.clone()?;
+                builder = confinement.into_iter().fold(builder, Builder::confinement);
             }
             let runner = builder.adopt_orphans().build().map_err(|error| error.to_string())?;
             let outcome = runner.run_all([job]).map_err(|error| error.to_string())?.pop();
@@ -221,6 +237,10 @@ impl End {
                 Self::NotStarted { message: failure.message, code: failure.code }
             }
             Ending::NotKilled => Self::NotKilled,
+            Ending::LimitExceeded { limit } => {
+                let (kind, number) = limit.to_parts();
+                Self::LimitExceeded(kind, number)
+            }
             other => Self::NotStarted { message: other.to_string(), code: CANNOT_EXECUTE },
         }
     }
@@ -236,6 +256,12 @@ impl From<End> for Ending {
                 Self::NotStarted(StartFailure::reported(message, code))
             }
             End::NotKilled => Self::NotKilled,
+            End::LimitExceeded(kind, number) => match brigade::Limit::from_parts(kind, number) {
+                Some(limit) => Self::LimitExceeded { limit },
+                None => {
+                    Self::Lost("it exceeded a limit that this version does not know".to_owned())
+                }
+            },
         }
     }
 }

@@ -16,6 +16,7 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use super::sink::ReportSink;
 use super::{explain, lists, pipe, placement};
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
+use crate::confine;
 use crate::input::{
     Adjusted, Adjustments, Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines, Ready,
     Shuffled, jobs_of_toml,
@@ -87,6 +88,10 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     }
     if let Some(line) = &options.canary {
         builder = builder.canary(Job::shell(line));
+    }
+    let confinement = confine::confinement(&options.sandbox.rights(), options.limits.resources());
+    if let Some(confinement) = confinement.map_err(|problem| miette!("{problem}"))? {
+        builder = builder.confinement(confinement);
     }
     if let Some(bytes) = options.memfree {
         builder = builder.least_memory(bytes);

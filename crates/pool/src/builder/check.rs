@@ -6,6 +6,9 @@ use std::time::Duration;
 use brigade_supervisor::check_variable;
 
 use super::PoolBuilder;
+use super::confine::prepare_limits;
+#[cfg(feature = "sandbox")]
+use super::confine::prepare_sandbox;
 use crate::config::{Config, check_workers, require};
 use crate::cores::SlotCores;
 use crate::error::PoolError;
@@ -13,18 +16,25 @@ use crate::error::PoolError;
 impl PoolBuilder {
     /// Returns the configuration if every setting is valid; the error names the first that is not.
     pub(super) fn check(self) -> Result<Config, PoolError> {
-        let Self { workers, cores, cores_per_worker, initializer, finalizer, mut config } = self;
+        let Self { workers, cores, cores_per_worker, initializer, finalizer, mut config, .. } =
+            self;
         check_not_zero(&config, cores_per_worker)?;
         let limit = config.supervisor.message_limit;
         require((64..=u32::MAX as usize).contains(&limit), "message_limit", || {
             format!("must be between 64 and {} bytes, but is {limit}", u32::MAX)
         })?;
 
+        #[cfg(feature = "sandbox")]
+        prepare_sandbox(&mut config, self.sandbox.as_ref())?;
+        prepare_limits(&mut config)?;
+        let cores_each = cores_per_worker.unwrap_or_else(available_cores);
+        config.scheduler.cores = u32::try_from(cores_each).unwrap_or(u32::MAX);
+
         let cores = SlotCores::new(cores, cores_per_worker)?;
         let workers = match (workers, &cores) {
             (Some(workers), _) => workers,
             (None, Some(cores)) => cores.workers(),
-            (None, None) => std::thread::available_parallelism().map_or(1, usize::from),
+            (None, None) => available_cores(),
         };
         check_workers(workers, "workers")?;
         let min_workers = config.scheduler.min_workers;
@@ -59,6 +69,10 @@ impl PoolBuilder {
         }
         Ok(config)
     }
+}
+
+fn available_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Returns an error for the first number that is zero and must not be.

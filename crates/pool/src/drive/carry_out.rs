@@ -46,6 +46,7 @@ impl Core {
                 }
             }
             Action::Send { worker, ring_index, key, id, attempt, unanswered } => {
+                self.prepare_for(worker, key, deferred);
                 if let Err(error) = self.send(worker, ring_index, key, id, attempt, unanswered) {
                     // The frame is lost; only the worker's death brings the task back.
                     let pid = self.pid(worker);
@@ -144,7 +145,10 @@ impl Core {
 
     fn kill(&self, worker: WorkerId, cause: KillCause, at_once: bool, deferred: &mut Deferred) {
         // The error of such a task says where it was.
-        let sample = matches!(cause, KillCause::Deadline | KillCause::Section | KillCause::Asked);
+        let sample = matches!(
+            cause,
+            KillCause::Deadline | KillCause::Section | KillCause::Limit | KillCause::Asked
+        );
         let (pid, cause) = (self.pid(worker), describe(cause));
         note!(deferred, INFO, %worker, pid, cause, "worker killed");
         if let Some(worker_slot) = self.worker_slot(worker) {
@@ -216,11 +220,11 @@ impl Core {
     }
 
     /// Reads from the worker's table how far a task has progressed.
-    fn observe(&self, worker: WorkerId, ring_index: u16, task: TaskRef) -> Observation {
+    fn observe(&mut self, worker: WorkerId, ring_index: u16, task: TaskRef) -> Observation {
         let connection = self.connection(worker);
         let attempt = self.scheduler.assignment(task).map(|(.., attempt)| attempt);
         let (Some(connection), Some(attempt)) = (connection, attempt) else {
-            return Observation { began: None, section: None };
+            return Observation { began: None, section: None, usage: None };
         };
         let began = match connection.table.state(ring_index) {
             SlotState::Running { since } => Some(since),
@@ -229,7 +233,10 @@ impl Core {
             _ => connection.table.may_have_begun(ring_index, slot_tag(task.id, attempt)).then(now),
         };
         let section = connection.table.section();
-        Observation { began, section: section.map(|section| section.due) }
+        let section = section.map(|section| section.due);
+        let item = connection.table.begun_items(ring_index);
+        let usage = began.and_then(|_| self.measure_usage(worker, (task, attempt, item)));
+        Observation { began, section, usage }
     }
 
     #[inline]
@@ -283,7 +290,7 @@ impl Core {
                 whole.inlined(chunk.is_some(), limit, |buffer| connection.share(process, buffer))
             });
             bytes = inlined.as_ref().map_or(argument.as_bytes().len(), Vec::len);
-            let reads_arena = connection.results.is_some();
+            let reads_arena = connection.reads_arguments();
             let location = whole.and_then(Argument::location);
             let (location, argument): (_, &[u8]) = match (&inlined, location) {
                 (Some(inlined), _) => (None, inlined),
@@ -346,6 +353,7 @@ fn describe(cause: KillCause) -> &'static str {
         KillCause::Stopped => "stopped by a signal while the pool drains",
         KillCause::Deadline => "task exceeded its deadline",
         KillCause::Section => "task exceeded the time limit of a section",
+        KillCause::Limit => "task exceeded a limit on a resource",
         KillCause::Asked => "task was killed",
         KillCause::Unwanted => "no longer needed",
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use brigade_crash::Stack;
 use brigade_scheduler::{Event, InterruptedAttempt, StartFailure, WorkerDeath};
 use brigade_supervisor::threads::cleaner;
-use brigade_supervisor::{Death, WorkerProcess, note};
+use brigade_supervisor::{Death, Verdict, WorkerProcess, note};
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
 use brigade_sys::process::last_line;
@@ -104,6 +104,7 @@ fn read_interrupted(core: &Core, worker: WorkerId) -> Interrupted {
     let mut interrupted = Interrupted {
         section_limit: table.section().map_or(Duration::ZERO, |section| section.limit),
         broke_protocol: core.scheduler.has_broken_the_protocol(worker),
+        usage: core.worker_slot(worker).and_then(|slot| Some(slot.measured.as_ref()?.usage)),
         ..Interrupted::default()
     };
     for (ring_index, task, attempt) in core.scheduler.occupants(worker) {
@@ -137,7 +138,9 @@ fn is_orderly(exit: Exit) -> bool {
 fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: u32, death: Death) {
     let attempts = std::mem::take(&mut interrupted.attempts);
     let end = describe(&death).into();
-    let event = Event::Died { worker, death: Box::new(WorkerDeath { interrupted: attempts, end }) };
+    let exceeded_limit = matches!(death.verdict, Some(Verdict::Exceeded { .. }));
+    let interrupted_by = WorkerDeath { interrupted: attempts, exceeded_limit, end };
+    let event = Event::Died { worker, death: Box::new(interrupted_by) };
     let data = EventData::Death(Box::new(DeathReport { worker, pid, death, interrupted }));
     shared.remove_dead(worker, event, data);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_scheduler::InterruptedAttempt;
+use brigade_scheduler::{InterruptedAttempt, Usage};
 
 /// The attempts that a worker's death interrupted, according to its table.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,8 @@ pub(super) struct Interrupted {
     pub(super) elapsed: Option<Duration>,
     /// Time limit of the section that the task was in.
     pub(super) section_limit: Duration,
+    /// The usage of the task when it was last looked at.
+    pub(super) usage: Option<Usage>,
     /// The pool killed the worker because it broke the protocol.
     pub(super) broke_protocol: bool,
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::{Event, KillCause, Returned, TaskEnd};
-use brigade_supervisor::Death;
+use brigade_supervisor::{Death, Verdict};
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_task::error::Circumstances;
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
 use super::interrupted::Interrupted;
+use super::usage::exceeded as exceeded_limit;
 use crate::buffers::Reachable;
 use crate::bytes::Bytes;
 use crate::cell::{TaskCell, Waiters};
@@ -208,6 +209,15 @@ fn take_emitted(
         .map_err(|problem| format!("emitted item {} {problem}", item.index))
 }
 
+/// Returns the failure of a task that has exceeded a limit, or made a forbidden call.
+fn went_too_far(report: &DeathReport) -> TaskErrorKind {
+    match report.death.verdict {
+        Some(Verdict::Denied { call }) => TaskErrorKind::Denied { call, pid: report.pid },
+        Some(Verdict::Exceeded { limit, used }) => TaskErrorKind::LimitExceeded { limit, used },
+        None => TaskErrorKind::Killed,
+    }
+}
+
 /// Returns the outcome of a task from the way it ended.
 pub(super) fn outcome_of(
     task: &TaskCell,
@@ -242,6 +252,13 @@ pub(super) fn outcome_of(
             }
         }
         (TaskEnd::Finished, _) => return Ok(Value::EMPTY),
+        (
+            TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Limit),
+            EventData::Death(report),
+        ) if report.death.verdict.is_some() => went_too_far(report),
+        (TaskEnd::Killed(KillCause::Limit), EventData::Death(report)) => {
+            exceeded_limit(deadlines.map(|it| it.limits), report.interrupted.usage)
+        }
         (
             TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol),
             EventData::Death(report),

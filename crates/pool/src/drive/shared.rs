@@ -127,7 +127,8 @@ impl Shared {
         let collecting = if config.supervisor.connector.is_some() {
             None
         } else {
-            let collecting = Collecting::new(config.buffer_terms().budget, cores);
+            let budget = (!config.is_sandboxed()).then(|| config.buffer_terms().budget);
+            let collecting = Collecting::new(budget, cores);
             Some(collecting.map_err(PoolError::system("make the pool's doorbell"))?)
         };
         let (supervisor, orders, jobs) = Supervisor::new(config.supervisor.env.stdio)

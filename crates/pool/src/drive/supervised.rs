@@ -40,7 +40,10 @@ impl Supervised for Shared {
     fn shared_memory(&self) -> Option<SharedMemory<'_>> {
         let Collecting { doorbell, arguments, .. } = self.collecting.as_ref()?;
         let (arguments, terms) = (arguments.as_deref(), self.config.buffer_terms());
-        Some(SharedMemory { doorbell, arguments, most_results: ARENA, terms })
+        // The limits on private memory do not count the arena.
+        let most = self.config.supervisor.limits.memory_limit();
+        let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(ARENA);
+        Some(SharedMemory { doorbell, arguments, most_results: ARENA.min(most), terms })
     }
 
     fn start(

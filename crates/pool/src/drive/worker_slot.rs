@@ -6,6 +6,7 @@ use brigade_supervisor::{Connection, WorkerProcess};
 use brigade_wire::WorkerId;
 
 use super::interrupted::Interrupted;
+use super::usage::Measured;
 use crate::buffers::Kept;
 
 /// The worker in a slot, from the order to start it until its death is handled.
@@ -18,11 +19,23 @@ pub(super) struct WorkerSlot {
     pub(super) interrupted: Option<Interrupted>,
     /// Shared buffers that the worker keeps beyond their tasks.
     pub(super) kept: Kept,
+    /// The usage of its task, if that has a limit and was looked at.
+    pub(super) measured: Option<Measured>,
+    /// Its limit on memory was set for a task with a limit of its own.
+    pub(super) is_prepared: bool,
 }
 
 impl WorkerSlot {
     pub(super) fn new(process: Arc<WorkerProcess>) -> Self {
         let (id, kept) = (process.worker(), Kept::default());
-        Self { id, process, connection: None, interrupted: None, kept }
+        Self {
+            id,
+            process,
+            connection: None,
+            interrupted: None,
+            kept,
+            measured: None,
+            is_prepared: false,
+        }
     }
 }

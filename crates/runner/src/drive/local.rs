@@ -258,8 +258,15 @@ impl Drive<'_, Local> {
         self.place.unwatch(slot);
         let Some(live) = self.place.live[slot].take() else { return };
         let pid = live.process.pid();
+        let exceeded = live.confined.exceeded(&ended);
         self.collected.insert(slot, live.into_collected(ended.usage));
-        self.report_at(time, machine::Event::Exited(slot, ended.exit));
+        self.report_at(
+            time,
+            match exceeded {
+                None => machine::Event::Exited(slot, ended.exit),
+                Some(limit) => machine::Event::Exceeded(slot, limit),
+            },
+        );
         if self.place.config.adopts_orphans {
             self.place.reap_adopted();
             self.place.note_dying_group(pid);

@@ -39,6 +39,8 @@ pub(crate) enum Event {
     Lacking { slot: usize, attempt: Attempt, need: Need, until: Monotonic },
     /// An attempt was reaped, and its cores are free again.
     Exited(usize, Exit),
+    /// The same, and the attempt has exceeded a limit on a resource.
+    Exceeded(usize, brigade_sandbox::Limit),
     /// An attempt that survives SIGKILL was abandoned.
     Abandoned(usize),
     /// An attempt has ended on another machine.

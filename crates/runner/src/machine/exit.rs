@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
-use brigade_sys::process::Exit;
 
 use super::{Action, Attempt, Cause, Machine, Phase, Running, SupplyState, Timer};
 use crate::halt::HaltWhen;
@@ -35,22 +34,23 @@ impl Verdict {
 }
 
 impl Machine {
-    /// Handles the end of an attempt: its exit, or `None` if it survives SIGKILL.
+    /// Handles the end of an attempt: its ending as far as its process shows it, or `None` if it
+    /// survives SIGKILL.
     pub(super) fn ended(
         &mut self,
         slot: usize,
-        exit: Option<Exit>,
+        seen: Option<Ending>,
         now: Monotonic,
         out: &mut Vec<Action>,
     ) {
         let Some(running) = self.release(slot) else { return };
         let wall = now.saturating_since(running.started);
         let ending = match running.ending {
-            _ if exit.is_none() => Ending::NotKilled,
+            _ if seen.is_none() => Ending::NotKilled,
             Some(Cause::TimedOut(limit)) => Ending::TimedOut { limit },
             // It may have exited with 0 all the same, but nobody knows if its work was complete.
             Some(Cause::Stopped) => Ending::Stopped,
-            None => exit.map_or(Ending::NotKilled, Ending::from),
+            None => seen.unwrap_or(Ending::NotKilled),
         };
         if ending.is_success() && !running.attempt.is_canary {
             self.durations.record(wall);

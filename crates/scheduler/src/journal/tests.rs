@@ -25,6 +25,7 @@ fn settings() -> Settings {
         restart_limit: 5,
         restart_window: Duration::from_secs(10),
         slow_after: None,
+        cores: 1,
         stop_grace: MILLISECOND,
     }
 }
@@ -58,7 +59,11 @@ fn recorded() -> Vec<u8> {
         parts: 2,
     };
     let interrupted = InterruptedAttempt { ring_index: 1, finished: 0, in_item: true, parts: 1 };
-    let death = Box::new(WorkerDeath { interrupted: vec![interrupted], end: "SIGKILL".into() });
+    let death = Box::new(WorkerDeath {
+        interrupted: vec![interrupted],
+        exceeded_limit: false,
+        end: "SIGKILL".into(),
+    });
     let finished = Event::Finished {
         worker,
         task: TaskId::new(1),

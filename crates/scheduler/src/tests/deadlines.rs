@@ -393,3 +393,65 @@ fn returned_items_do_not_expire_when_a_section_would_have_ended() {
     world.run_dry();
     assert_eq!(world.outcome(first + 1), Some(TaskEnd::Reported));
 }
+
+#[test]
+fn a_task_that_exceeds_a_limit_is_killed_and_others_go_on() {
+    for limited in [
+        Constraints { cpu_limit: Some(SECOND), ..Constraints::default() },
+        Constraints { memory_limit: Some(999_999_999), ..Constraints::default() },
+    ] {
+        let mut world = started(settings(1));
+        let first = world.submit(0);
+        let id = world.submit_with(0, limited);
+        let behind = world.submit(0);
+        world.begin(0);
+        world.wait(3 * SECOND);
+        world.finish(0, SECOND);
+        world.begin(0);
+        world.wait(999 * MILLI);
+        assert_eq!(world.outcome(id), None, "not early");
+        // Looks at memory are a millisecond apart.
+        world.wait(2 * MILLI);
+        world.obey(0);
+        world.start(0);
+        world.run_dry();
+        assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Limit)));
+        for other in [first, behind] {
+            assert_eq!(world.outcome(other), Some(TaskEnd::Reported));
+        }
+    }
+}
+
+#[test]
+fn a_limited_task_that_is_retried_gets_its_whole_limit_again() {
+    let mut world = started(settings(1));
+    let limited = Constraints { cpu_limit: Some(SECOND), ..Constraints::default() };
+    let id = world.submit_with(1, limited);
+    world.begin(0);
+    world.wait(SECOND);
+    world.obey(0);
+    world.start(0);
+    world.begin(0);
+    world.wait(999 * MILLI);
+    assert_eq!(world.outcome(id), None);
+    world.finish(0, SECOND);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
+}
+
+#[test]
+fn a_task_that_must_be_alone_has_its_worker_for_itself() {
+    let mut world = started(settings(1));
+    let alone = || Constraints { alone: true, ..Constraints::default() };
+    let short: Vec<u64> = (0..3).map(|_| world.submit(0)).collect();
+    let id = world.submit_with(0, alone());
+    let after = world.submit(0);
+    for _ in short {
+        assert!(!world.workers[&0].frames.iter().any(|frame| frame.id.get() == id));
+        world.begin(0);
+        world.finish(0, MILLI);
+    }
+    assert_eq!(world.workers[&0].frames.len(), 1);
+    assert_eq!(world.workers[&0].frames[0].id.get(), id);
+    world.run_dry();
+    assert_eq!(world.outcome(after), Some(TaskEnd::Reported));
+}

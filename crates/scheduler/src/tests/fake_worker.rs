@@ -1,12 +1,13 @@
 //! A simulated worker, which takes frames in order.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
 use super::model::Data;
-use crate::{Event, InterruptedAttempt, KillCause};
+use crate::{Event, InterruptedAttempt, KillCause, Usage};
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
 pub(super) struct FakeWorker {
@@ -148,4 +149,10 @@ pub(super) fn answers(event: &Event<Data>) -> Option<TaskId> {
         Event::Returned(returned) => Some(returned.task),
         _ => None,
     }
+}
+
+/// Returns what a task has used after this time: all of it, and a byte for each nanosecond.
+pub(super) fn usage(cpu: Duration) -> Usage {
+    let memory = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX);
+    Usage { cpu, is_new: false, memory }
 }

@@ -169,6 +169,8 @@ impl Digits {
             slot: self.one_in(5).then(|| self.below(5)),
             queue_limit: self.option(50).map(Duration::from_millis),
             hard_limit: self.option(50).map(Duration::from_millis),
+            cpu_limit: self.option(50).map(Duration::from_millis),
+            alone: self.one_in(5),
             ..Constraints::default()
         }
     }

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use brigade_ids::Revocation;
-use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_ids::{Attempt, Revocation, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
-use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState, Progress, answers, parts_of};
+use super::fake_worker::{
+    FakePhase, FakeWorker, Frame, FrameState, Progress, answers, parts_of, usage,
+};
 use super::model::{Data, Death, Model};
 use super::play::unknown_task;
 use crate::{
@@ -66,6 +67,7 @@ pub(super) fn settings(workers: usize) -> Settings {
         restart_window: Duration::from_secs(10),
         stop_grace: Duration::from_secs(1),
         slow_after: None,
+        cores: 1,
     }
 }
 
@@ -191,9 +193,9 @@ impl World {
                     Some(FrameState::Running { since }) => Some(since),
                     _ => None,
                 };
-                let section = fake.section;
-                let seen = Box::new(Observation { began, section });
-                return Some(Event::Observed { task, seen });
+                let (section, used) = (fake.section, |since| usage(now.saturating_since(since)));
+                let seen = Observation { began, section, usage: began.map(used) };
+                return Some(Event::Observed { task, seen: Box::new(seen) });
             }
             Action::TaskKilled { worker, task, cause } => self.task_killed(worker, task, cause),
             Action::Kill { worker, cause, at_once } => {
@@ -682,7 +684,8 @@ impl World {
             }
         }
         assert!(interrupted.len() <= 1 || fake.garbled, "a worker runs two tasks");
-        let died = Box::new(WorkerDeath { interrupted, end: "SIGSEGV".into() });
+        let died =
+            Box::new(WorkerDeath { interrupted, exceeded_limit: false, end: "SIGSEGV".into() });
         self.event(Event::Died { worker: fake.id, death: died });
         for (id, required_end) in required_ends {
             assert_eq!(
@@ -727,9 +730,7 @@ impl World {
 
     /// Advances time to the next deadline, if there is one.
     pub(super) fn next_tick(&mut self) -> bool {
-        let Some(deadline) = self.scheduler.next_deadline() else {
-            return false;
-        };
+        let Some(deadline) = self.scheduler.next_deadline() else { return false };
         self.now = self.now.max(deadline);
         self.event(Event::Tick);
         // Anything that is due again at once comes first.
@@ -781,9 +782,9 @@ impl World {
                 self.finish(slot, MILLI);
                 self.obey(slot);
             }
-            let mut others = self.workers.values().filter(|fake| !fake.frozen);
-            let busy =
-                others.any(|fake| !fake.frames.is_empty() || fake.phase == FakePhase::Starting);
+            let is_busy =
+                |it: &FakeWorker| !it.frames.is_empty() || it.phase == FakePhase::Starting;
+            let busy = self.workers.values().any(|fake| !fake.frozen && is_busy(fake));
             if !busy && before == (self.outcomes.len(), self.spawns, self.workers.len()) {
                 return;
             }
@@ -792,9 +793,8 @@ impl World {
     }
 
     pub(super) fn outcome(&self, id: u64) -> Option<TaskEnd> {
-        self.outcomes.get(&id).map(|ends| {
-            assert_eq!(ends.len(), 1, "task {id} got more than one outcome");
-            ends[0]
-        })
+        let ends = self.outcomes.get(&id)?;
+        assert_eq!(ends.len(), 1, "task {id} got more than one outcome");
+        ends.first().copied()
     }
 }

@@ -33,6 +33,8 @@ pub struct Connection {
     pub table: Arc<SlotTable>,
     /// The worker's arena for large values. A worker without it has no arena for arguments either.
     pub results: Option<Arc<ResultView>>,
+    /// The worker can read the arena of arguments, if it has one of its own.
+    reads_arguments: bool,
     /// `true` if the worker can call functions by their offsets.
     pub same_build: bool,
     sent_arenas: SentArenas,
@@ -113,6 +115,7 @@ impl Connection {
             end_mark: None,
             table,
             results: None,
+            reads_arguments: false,
             same_build,
             sent_arenas: SentArenas::default(),
             _ringers: None,
@@ -125,9 +128,15 @@ impl Connection {
     pub(crate) fn with_memory(
         self,
         results: Option<Arc<ResultView>>,
+        reads_arguments: bool,
         ringers: Option<[OwnedFd; 2]>,
     ) -> Self {
-        Self { results, _ringers: ringers, ..self }
+        Self { results, reads_arguments, _ringers: ringers, ..self }
+    }
+
+    /// Returns `true` if the worker can read the arena of arguments.
+    pub fn reads_arguments(&self) -> bool {
+        self.reads_arguments && self.results.is_some()
     }
 
     /// Records that the worker can take no descriptors.

@@ -3,6 +3,8 @@
 use brigade_crash::{CrashReport, End, Stack};
 use brigade_sys::process::Exit;
 
+use crate::workers::verdict::Verdict;
+
 /// The end of a process.
 #[derive(Debug, Clone)]
 pub struct Death {
@@ -14,12 +16,14 @@ pub struct Death {
     pub crash: Option<CrashReport>,
     /// The stack before the process was killed, if it was asked for and has answered.
     pub stack: Option<Stack>,
+    /// The way in which its task went too far, if it did.
+    pub verdict: Option<Verdict>,
 }
 
 impl Death {
     /// Returns the end of a process without a report of a crash.
     pub fn new(exit: Exit, stderr_tail: String) -> Self {
-        Self { exit, stderr_tail, crash: None, stack: None }
+        Self { exit, stderr_tail, crash: None, stack: None, verdict: None }
     }
 
     /// Returns the end of a process in words.

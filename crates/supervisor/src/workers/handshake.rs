@@ -11,13 +11,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use brigade_sandbox::Prepared;
 use brigade_sys::arena::{ResultView, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::crash::{self, CrashArea};
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
 use brigade_sys::segment::Segment;
-use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
+use brigade_wire::handshake::{
+    Answer, Confinement, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token,
+};
 use brigade_wire::link::connect::HostEnd;
 use brigade_wire::link::{message_limit, ring};
 use brigade_wire::ring::Doorbell;
@@ -61,6 +64,10 @@ pub(crate) fn run(
     Ok(connected)
 }
 
+/// A worker that keeps more than this part of the limit on memory after a task is replaced, so that
+/// the next task has the rest.
+const KEPT: u64 = 8;
+
 /// Shared memory and descriptors that the worker was sent.
 struct Greeted {
     segment: Arc<Segment>,
@@ -89,7 +96,11 @@ impl<S: Supervised> Handshake<'_, S> {
                 "processes that tasks start will outlive a killed host"
             );
         }
-        if self.settings.setup.initializer.is_some() {
+        if self.settings.sandbox.is_some() {
+            // A worker that opens the memory of another one reads what is not meant for it.
+            result.connection.takes_no_descriptors();
+        }
+        if self.settings.setup.initializer.is_some() || self.settings.sandbox.is_some() {
             self.phase = Phase::Initializer;
             let now = clock::now();
             result.initializing = Some(now);
@@ -106,6 +117,8 @@ impl<S: Supervised> Handshake<'_, S> {
                 other => return Err(unexpected(other)),
             }
         }
+        // Whatever the worker has used until now was trusted.
+        self.process.enforce(self.settings).map_err(HandshakeError::Transient)?;
         Ok(result)
     }
 
@@ -116,13 +129,16 @@ impl<S: Supervised> Handshake<'_, S> {
         let table = Arc::new(SlotTable::new(Arc::clone(&segment), credit));
         let answer = self.answer()?;
         let server = self.check(&answer)?;
+        self.process.set_worker_pid(answer.pid);
         let same_build = BuildIdentity::from_bytes(answer.identity) == build_identity();
         let Some(connector) = self.settings.connector else {
             // The rings exist from the start, so the answer completes the handshake.
             let end = Box::new(ring::HostEnd::new(&segment, credit, limit));
             let results = results.filter(|_| answer.arenas);
             let connection = Connection::new(HostLink::Ring(end), table, same_build);
-            let connection = connection.with_memory(results, ringers);
+            let reads_arguments =
+                self.owner.shared_memory().is_some_and(|it| it.arguments.is_some());
+            let connection = connection.with_memory(results, reads_arguments, ringers);
             return Ok(Connected { connection, receiver: None, initializing: None });
         };
         let connect = || connector.connect(server, &self.token, limit);
@@ -159,13 +175,10 @@ impl<S: Supervised> Handshake<'_, S> {
         }
         // A system that refuses this much address space has to do without arenas.
         let arenas = shared.and_then(|shared| {
-            let arguments = shared.arguments?;
             let bytes = affordable(shared.most_results, self.owner.max_workers())?;
             let longest = settings.message_limit;
-            Some((
-                arguments,
-                ResultView::create("brigade-results", bytes, longest, shared.terms).ok()?,
-            ))
+            let results = ResultView::create("brigade-results", bytes, longest, shared.terms);
+            Some((shared.arguments, results.ok()?))
         });
         // Without a lifeline the worker relies on its parent-death signal.
         let lifeline = self.owner.supervisor().lifeline.as_ref();
@@ -179,7 +192,7 @@ impl<S: Supervised> Handshake<'_, S> {
         })?;
         let hello = Hello {
             arenas: arenas.as_ref().map_or((0, 0), |(arguments, results)| {
-                (arguments.len() as u64, results.len() as u64)
+                (arguments.map_or(0, |arena| arena.len() as u64), results.len() as u64)
             }),
             version: PROTOCOL_VERSION,
             token: self.token,
@@ -193,10 +206,12 @@ impl<S: Supervised> Handshake<'_, S> {
             folder: folder.map(Path::to_owned).unwrap_or_default(),
             pinned: settings.is_pinned,
             max_rss: settings.max_rss.unwrap_or(0),
+            max_growth: settings.limits.memory_limit().map_or(0, |limit| limit / KEPT),
             depth: settings.depth,
             identity: *build_identity().as_bytes(),
             initializer: settings.setup.initializer.as_ref().map(|it| it.function.raw()),
             finalizer: settings.setup.finalizer.map(FunctionOffset::raw),
+            sandbox: settings.sandbox.as_ref().map(confinement).map(Box::new),
         };
         let packet = ToWorkerControl::Hello(hello).encode().map_err(|error| {
             HandshakeError::Permanent(format!("cannot encode the greeting: {error}"))
@@ -211,9 +226,12 @@ impl<S: Supervised> Handshake<'_, S> {
         descriptors.extend(bell.map(|bell| bell.page().as_fd()));
         descriptors.extend(ringers.iter().flatten().map(AsFd::as_fd));
         if let Some((arguments, results)) = &arenas {
-            descriptors.extend([arguments.as_fd(), results.as_fd()]);
+            descriptors.extend(arguments.map(AsFd::as_fd));
+            descriptors.push(results.as_fd());
         }
         descriptors.extend(settings.setup.initializer.as_ref().map(|it| it.argument.as_fd()));
+        let files = settings.sandbox.as_ref().and_then(|sandbox| sandbox.files.as_ref());
+        descriptors.extend(files.map(AsFd::as_fd));
         self.send_packet(&packet, &descriptors)?;
         drop(descriptors);
         let results = arenas.map(|(_, results)| results);
@@ -354,6 +372,15 @@ impl<S: Supervised> Handshake<'_, S> {
 
     fn limit(&self) -> String {
         format!("{:?} ({})", self.phase.limit(self.settings), self.phase.setting())
+    }
+}
+
+fn confinement(sandbox: &Prepared) -> Confinement {
+    Confinement {
+        files: sandbox.files.is_some(),
+        capabilities: sandbox.capabilities,
+        filters: sandbox.filters.clone(),
+        before_initializer: sandbox.before_initializer,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brigade_sandbox::{Groups, Limits, Prepared};
 use brigade_wire::link::connect::HostConnector;
 use tracing::Level;
 
@@ -38,4 +39,10 @@ pub struct Settings {
     pub credit: u16,
     /// Maximum size of an encoded argument or result.
     pub message_limit: usize,
+    /// The sandbox of workers.
+    pub sandbox: Option<Prepared>,
+    /// The limits of workers, and of their tasks unless these have their own.
+    pub limits: Limits,
+    /// The places for control groups of workers; none if no limit needs them.
+    pub groups: Groups,
 }

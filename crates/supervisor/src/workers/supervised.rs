@@ -91,7 +91,8 @@ pub trait Supervised: Send + Sync + 'static {
 pub struct SharedMemory<'a> {
     /// Wakes the host when an outcome arrives.
     pub doorbell: &'a Doorbell,
-    /// Large arguments, if the host has address space for them.
+    /// Large arguments; `None` if workers may not read those of each other, or the host has no
+    /// address space for them.
     pub arguments: Option<&'a ArgumentArena>,
     /// Maximum size of the arena for a worker's large values.
     pub most_results: usize,

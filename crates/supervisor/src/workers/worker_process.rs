@@ -22,8 +22,10 @@ use brigade_sys::sync::Mutex;
 use brigade_wire::WorkerId;
 
 use crate::workers::death::Death;
+use crate::workers::limited::Limited;
 use crate::workers::output::{LastLines, OutputForwarder, WorkerStreams};
 use crate::workers::samples::Samples;
+use crate::workers::settings::Settings;
 
 /// The process of one worker, shared by all threads that may have to end it.
 pub struct WorkerProcess {
@@ -39,6 +41,11 @@ pub struct WorkerProcess {
     /// Records of crashes and samples, which the process shares.
     crash_area: OnceLock<CrashArea>,
     samples: Samples,
+    /// The process of the worker, which is a child of the one that was started if that is a
+    /// wrapper.
+    worker_pid: OnceLock<u32>,
+    /// The limits that hold, once the worker is ready.
+    limited: OnceLock<Limited>,
     /// The process could not be killed, and nothing waits for its death.
     left_behind: AtomicBool,
 }
@@ -96,6 +103,8 @@ impl WorkerProcess {
             early_end: OnceLock::new(),
             crash_area: OnceLock::new(),
             samples: Samples::default(),
+            worker_pid: OnceLock::new(),
+            limited: OnceLock::new(),
             left_behind: AtomicBool::new(false),
         }
     }
@@ -187,6 +196,23 @@ impl WorkerProcess {
 
     pub(crate) fn crash_area(&self) -> Option<&CrashArea> {
         self.crash_area.get()
+    }
+
+    pub(crate) fn set_worker_pid(&self, pid: u32) {
+        let _ = self.worker_pid.set(pid);
+    }
+
+    /// Makes the limits hold from now on. The error can follow "the worker could not be started: ".
+    pub(crate) fn enforce(&self, settings: &Settings) -> Result<(), String> {
+        if let Some(pid) = self.worker_pid.get() {
+            let _ = self.limited.set(Limited::enforce(settings, *pid)?);
+        }
+        Ok(())
+    }
+
+    /// Returns the limits that hold for the process, if it has any.
+    pub fn limited(&self) -> Option<&Limited> {
+        self.limited.get()
     }
 
     pub(crate) fn samples(&self) -> &Samples {

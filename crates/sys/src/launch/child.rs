@@ -3,8 +3,10 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use super::Confinement;
 use super::failure::LaunchStage;
 use crate::guardian::GroupSlot;
+use crate::resource_limit::set_own;
 use crate::signals;
 
 /// Data that parent and child share while the parent is suspended.
@@ -17,6 +19,7 @@ pub(super) struct Child<'a> {
     pub(super) affinity: &'a [u64],
     pub(super) nice: c_int,
     pub(super) open_files: Option<u64>,
+    pub(super) confinement: Confinement<'a>,
     pub(super) slot: Option<&'a GroupSlot>,
     pub(super) is_worker: bool,
     pub(super) parent: libc::pid_t,
@@ -95,8 +98,28 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
         }
     }
     signals::reset_for_program(child.is_worker);
+    confine(&child.confinement)?;
     execute(child);
     Err(LaunchStage::Program)
+}
+
+/// Gives rights up, the last thing before the program. Nothing here allocates.
+fn confine(confinement: &Confinement<'_>) -> Result<(), LaunchStage> {
+    let failed = |stage, error: Option<i32>| {
+        // SAFETY: as in `errno`.
+        unsafe { *libc::__errno_location() = error.unwrap_or(libc::EIO) };
+        stage
+    };
+    for door in confinement.doors {
+        let entered = rustix::io::write(door, b"0");
+        entered.map_err(|error| failed(LaunchStage::Limits, Some(error.raw_os_error())))?;
+    }
+    for limit in confinement.limits {
+        let set = set_own(*limit);
+        set.map_err(|error| failed(LaunchStage::Limits, Some(error.raw_os_error())))?;
+    }
+    let Some(sandbox) = confinement.sandbox else { return Ok(()) };
+    sandbox.apply().map_err(|(_, error)| failed(LaunchStage::Sandbox, error.raw_os_error()))
 }
 
 /// Tries one path after the other, as `execvp` does. Returns only if none could be executed, with

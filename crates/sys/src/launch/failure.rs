@@ -28,6 +28,8 @@ pub enum LaunchStage {
     Folder,
     /// Connecting its standard streams.
     Streams,
+    /// Entering its sandbox.
+    Sandbox,
     /// Executing the program itself.
     Program,
 }
@@ -70,9 +72,10 @@ impl fmt::Display for LaunchStage {
             Self::Process => "create a process",
             Self::Affinity => "pin the process to its cores",
             Self::Nice => "change the priority",
-            Self::Limits => "set the limit on open descriptors",
+            Self::Limits => "set its limits",
             Self::Folder => "enter the folder",
             Self::Streams => "connect the standard streams",
+            Self::Sandbox => "enter the sandbox",
             Self::Program => "execute the program",
         })
     }

@@ -39,6 +39,7 @@ fn run_in(slot: Option<&GroupSlot>, line: &[&str], change: impl FnOnce(&mut Laun
         affinity: None,
         nice: None,
         open_files: None,
+        confinement: Confinement::default(),
         slot,
         is_worker: false,
     };
@@ -113,6 +114,7 @@ fn streams_are_not_overwritten_before_they_are_moved() {
         affinity: None,
         nice: None,
         open_files: None,
+        confinement: Confinement::default(),
         slot: None,
         is_worker: true,
     };
@@ -181,6 +183,7 @@ fn a_drop_in_a_copy_ends_neither_programs_nor_guardian() {
         affinity: None,
         nice: None,
         open_files: None,
+        confinement: Confinement::default(),
         slot: None,
         is_worker: false,
     };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_crash::{CrashReport, Stack};
+use brigade_sandbox::{Limit, calls};
 use brigade_sys::process::Exit;
 use brigade_wire::{Attempt, codec};
 use serde::de::{Deserialize, Deserializer, Error as _};
@@ -149,6 +150,12 @@ fn parts(kind: &TaskErrorKind) -> (u8, Vec<&str>, Vec<i64>) {
         TaskErrorKind::GivenUp { deaths, reason } => (10, vec![reason], vec![(*deaths).into()]),
         TaskErrorKind::Disconnected { reason } => (11, vec![reason], vec![]),
         TaskErrorKind::Lost { reason } => (12, vec![reason], vec![]),
+        TaskErrorKind::LimitExceeded { limit, used } => (
+            13,
+            vec![],
+            [Some(*limit), *used].into_iter().flatten().flat_map(limit_parts).collect(),
+        ),
+        TaskErrorKind::Denied { call, pid } => (14, vec![call], vec![(*pid).into()]),
     }
 }
 
@@ -182,6 +189,14 @@ fn kind_of(code: u8, texts: Vec<String>, numbers: &[i64]) -> TaskErrorKind {
         10 => TaskErrorKind::GivenUp { deaths: unsigned(0), reason: text() },
         11 => TaskErrorKind::Disconnected { reason: text() },
         12 => TaskErrorKind::Lost { reason: text() },
+        13 if limit_at(numbers, 0).is_some() => TaskErrorKind::LimitExceeded {
+            limit: limit_at(numbers, 0).unwrap_or(Limit::Memory(0)),
+            used: limit_at(numbers, 2),
+        },
+        14 => TaskErrorKind::Denied {
+            call: calls::number_of(&text()).and_then(calls::name_of).unwrap_or("unknown"),
+            pid: unsigned(0),
+        },
         newer => TaskErrorKind::PoolBroken {
             reason: format!(
                 "a newer version of Brigade reports a failure of kind {newer}, which this one does not know: {}",
@@ -189,6 +204,18 @@ fn kind_of(code: u8, texts: Vec<String>, numbers: &[i64]) -> TaskErrorKind {
             ),
         },
     }
+}
+
+/// Returns a limit as its kind and its number.
+fn limit_parts(limit: Limit) -> [i64; 2] {
+    let (kind, number) = limit.to_parts();
+    [kind.into(), i64::try_from(number).unwrap_or(i64::MAX)]
+}
+
+/// Returns the limit whose kind is the number at `index`.
+fn limit_at(numbers: &[i64], index: usize) -> Option<Limit> {
+    let kind = u8::try_from(*numbers.get(index)?).ok()?;
+    Limit::from_parts(kind, numbers.get(index + 1)?.unsigned_abs())
 }
 
 fn nanos(time: Duration) -> i64 {
@@ -212,6 +239,11 @@ mod tests {
 
     use super::*;
     use crate::error::Circumstances;
+
+    fn limit() -> impl Strategy<Value = Limit> {
+        let number = 0..u64::MAX >> 1;
+        (0..4_u8, number).prop_map(|(kind, number)| Limit::from_parts(kind, number).unwrap())
+    }
 
     fn kinds() -> impl Strategy<Value = TaskErrorKind> {
         let text = any::<String>;
@@ -241,6 +273,9 @@ mod tests {
                 .prop_map(|(deaths, reason)| TaskErrorKind::GivenUp { deaths, reason }),
             text().prop_map(|reason| TaskErrorKind::Disconnected { reason }),
             text().prop_map(|reason| TaskErrorKind::Lost { reason }),
+            (limit(), proptest::option::of(limit()))
+                .prop_map(|(limit, used)| TaskErrorKind::LimitExceeded { limit, used }),
+            any::<u32>().prop_map(|pid| TaskErrorKind::Denied { call: "socket", pid }),
         ]
     }
 

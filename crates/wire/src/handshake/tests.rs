@@ -22,10 +22,15 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
         link: LinkKind::Ipc,
         pinned: false,
         max_rss: 0,
+        max_growth: 0,
         depth: 1,
         identity: [7; 32],
         initializer: None,
         finalizer: None,
+        sandbox: Some(Box::new(Confinement {
+            filters: vec![vec![1, u64::MAX]],
+            ..Confinement::default()
+        })),
     }
 }
 
@@ -38,7 +43,7 @@ prop_compose! {
         let events = lifeline.then_some(EventLevel::Debug);
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
-            version, token, worker, pool, message_limit, slots, lifeline, events, link, arenas, folder, pinned: true, max_rss: 7, depth, identity,
+            version, token, worker, pool, message_limit, slots, lifeline, events, link, arenas, folder, pinned: true, max_rss: 7, max_growth: 8, sandbox: None, depth, identity,
             initializer, finalizer,
         }
     }

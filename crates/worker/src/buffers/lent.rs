@@ -91,7 +91,10 @@ impl Lent {
                 })?;
                 SharedBuf::in_foreign(&arena, offset, length, guard).ok_or(NOT_HERE)?
             }
-            _ => SharedBuf::in_argument(arguments, offset, length, guard).ok_or(NOT_HERE)?,
+            _ => {
+                let arguments = arguments.as_ref().ok_or(NOT_HERE)?;
+                SharedBuf::in_argument(arguments, offset, length, guard).ok_or(NOT_HERE)?
+            }
         };
         self.current.push(Loan { name, ended });
         Ok(found)

@@ -22,13 +22,15 @@ pub(in crate::drive) struct Collecting {
 }
 
 impl Collecting {
-    /// `budget` is that of the arena for arguments, `cores` the number of cores of the host.
-    pub(in crate::drive) fn new(budget: usize, cores: usize) -> std::io::Result<Self> {
+    /// `budget` is that of the arena for arguments, or `None` if workers must not see the arguments
+    /// of each other; `cores` is the number of cores of the host.
+    pub(in crate::drive) fn new(budget: Option<usize>, cores: usize) -> std::io::Result<Self> {
         let doorbell = Arc::new(Doorbell::new()?);
         doorbell.listen(Listener::Thread);
         // A system that refuses this much address space has to do without the arena.
-        let arguments = affordable(ARENA, 1)
-            .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes, budget).ok());
+        let arguments = budget.zip(affordable(ARENA, 1)).and_then(|(budget, bytes)| {
+            ArgumentArena::create("brigade-arguments", bytes, budget).ok()
+        });
         let bell = Arc::clone(&doorbell);
         let wake_queue = WakeQueue::new(cores, move || bell.thread().wake());
         Ok(Self { doorbell, wake_queue, arguments, ended: AtomicBool::new(false) })

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use brigade_cores::CoreLease;
 use brigade_supervisor::{Capture, OutputPipe, Start};
@@ -13,6 +14,7 @@ use brigade_sys::process::{Process, Usage};
 use super::Local;
 use super::prepare::own_output;
 use super::streams::{StreamState, Token};
+use crate::confinement::Confined;
 use crate::drive::conclude::Collected;
 use crate::machine::Attempt;
 use crate::outcome::StartFailure;
@@ -31,6 +33,7 @@ pub(super) struct Live {
     pub(super) wants_terminal: bool,
     /// The largest memory of this process when it started the job.
     own_memory: u64,
+    pub(super) confined: Confined,
     /// Returns the cores when dropped.
     #[expect(dead_code, reason = "dropping it is its use")]
     lease: Option<CoreLease>,
@@ -85,11 +88,21 @@ impl Local {
             .streams(output)
             .map_err(|error| StartFailure::of_io("cannot create its output", &error))?;
         let [stdout, stderr] = &theirs;
+        let own = attempt.job.confinement.as_ref().map(|own| &own.0);
+        let confinement = own.or(self.config.confinement.as_ref()).map(Arc::clone);
+        let (confined, doors) = confinement
+            .as_ref()
+            .map_or(Ok((Confined::default(), Vec::new())), |confinement| confinement.begin())
+            .map_err(|error| StartFailure::of_io("cannot make its control group", &error))?;
         let start = Start {
             streams: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
             affinity: lease.as_ref().map(|lease| lease.cores().words()),
             nice: Some(self.config.nice),
             open_files: self.config.open_files,
+            confinement: confinement
+                .as_ref()
+                .map(|confinement| confinement.of_launch(&doors))
+                .unwrap_or_default(),
             is_worker: false,
         };
         let launched = self.launcher.launch(slot, &prepared, &start);
@@ -110,6 +123,7 @@ impl Local {
             cpus,
             wants_terminal: false,
             own_memory: memory::peak(),
+            confined,
             lease,
         };
         if let Err(error) = self.watch(slot, &live) {

@@ -42,6 +42,7 @@ use crate::workers::output::{EMIT_TIMEOUT, LastLines, OutputForwarder};
 use crate::workers::reaper::Reaper;
 use crate::workers::supervised::Supervised;
 use crate::workers::threads::cleaner;
+use crate::workers::verdict::Evidence;
 use crate::workers::worker_process::WorkerProcess;
 
 /// Waits and reaps until the pool ends.
@@ -299,7 +300,17 @@ impl<S: Supervised> ReaperThread<'_, S> {
     fn read_last_output(&mut self, process: Arc<WorkerProcess>, exit: Exit) {
         let (stderr_tail, lines) = process.finish_streams(self.output());
         let crash = process.crash_report(exit).or_else(|| self.killed_for_memory(&process, exit));
-        process.set_dead(Death { exit, stderr_tail, crash, stack: process.last_stack() });
+        let verdict = Evidence {
+            exit,
+            stderr_tail: &stderr_tail,
+            crash: crash.as_ref(),
+            limited: process.limited(),
+            in_sandbox: self.owner.settings().sandbox.is_some(),
+            pid: process.pid().unwrap_or(0),
+        }
+        .judge();
+        let stack = process.last_stack();
+        process.set_dead(Death { exit, stderr_tail, crash, stack, verdict });
         match lines {
             None => self.owner.died(&process),
             Some(lines) => {

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::control::ControlSocket;
-use brigade_sys::launch::{LaunchError, LaunchStage};
+use brigade_sys::launch::{Confinement, LaunchError, LaunchStage};
 use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
@@ -155,13 +155,22 @@ fn start(
     let stdout = ends.stdout.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
     let streams = [control.as_fd(), stdout, ends.stderr.as_fd()];
     // A new one for each start, because the host may have changed its environment.
-    let mut launcher = Launcher::new(&[]);
+    let is_clear = settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.clears_environment);
+    let mut launcher = if is_clear { Launcher::without_environment() } else { Launcher::new(&[]) };
     let prepared =
         launcher.prepare(&line).map_err(|error| io::Error::other(Unusable(error.to_string())))?;
     launcher
         .launch(
             &prepared,
-            &Start { streams, affinity: None, nice: None, open_files: None, is_worker: true },
+            &Start {
+                streams,
+                affinity: None,
+                nice: None,
+                open_files: None,
+                // A worker enters its sandbox itself, after its initializer.
+                confinement: Confinement::default(),
+                is_worker: true,
+            },
         )
         .map_err(|error| unless_unusable(&line, error))
 }

@@ -1,0 +1,100 @@
+//! The options of sandboxes and limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+use super::values::{parse_number, parse_seconds, parse_size};
+use crate::confine::{Level, Resources, Rights};
+
+/// The options of sandboxes.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Sandbox")]
+pub(crate) struct SandboxOptions {
+    /// Run each job in a sandbox, which the kernel enforces. The programs of the system can be
+    /// executed in all of them; `brigade sandbox` shows what this machine can do
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub(crate) sandbox: Option<Level>,
+
+    /// Let jobs in the sandbox read a file, or a directory and everything below; may be repeated
+    #[arg(long, value_name = "PATH", requires = "sandbox", value_hint = ValueHint::AnyPath)]
+    pub(crate) read: Vec<PathBuf>,
+
+    /// Let jobs in the sandbox read and change a file or directory; may be repeated
+    #[arg(long, value_name = "PATH", requires = "sandbox", value_hint = ValueHint::AnyPath)]
+    pub(crate) write: Vec<PathBuf>,
+
+    /// Let jobs in the sandbox execute a program, or those in a directory; may be repeated
+    #[arg(long, value_name = "PATH", requires = "sandbox", value_hint = ValueHint::AnyPath)]
+    pub(crate) execute: Vec<PathBuf>,
+
+    /// Let jobs in the sandbox connect to a TCP port; may be repeated
+    #[arg(long, value_name = "PORT", requires = "sandbox", value_parser = parse_number::<u16>)]
+    pub(crate) connect: Vec<u16>,
+
+    /// Go on without the parts of the sandbox that this machine cannot enforce
+    #[arg(long, requires = "sandbox")]
+    pub(crate) best_effort: bool,
+}
+
+/// The options of limits.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitOptions {
+    /// End a job that takes more memory than this, such as 512M or 2G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
+
+    /// End a process of a job that computes longer than this, such as 5s or 2m; time in which it
+    /// waits does not count
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub(crate) cpu_time: Option<Duration>,
+
+    /// End a job that writes a file larger than this
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) file_size: Option<u64>,
+
+    /// Let a job have no more processes and threads than this
+    #[arg(long, value_name = "N", value_parser = parse_number::<u64>)]
+    pub(crate) processes: Option<u64>,
+}
+
+impl SandboxOptions {
+    pub(crate) fn rights(&self) -> Rights {
+        Rights {
+            level: self.sandbox,
+            read: self.read.clone(),
+            write: self.write.clone(),
+            execute: self.execute.clone(),
+            connect: self.connect.clone(),
+            best_effort: self.best_effort,
+        }
+    }
+
+    /// Returns the options again as words, for a process of this program.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn words(&self) -> Vec<std::ffi::OsString> {
+        use clap::ValueEnum as _;
+        let mut words = Vec::new();
+        if let Some(level) = self.sandbox.and_then(|level| level.to_possible_value()) {
+            words.extend(["--sandbox".into(), level.get_name().into()]);
+        }
+        for (option, paths) in
+            [("--read", &self.read), ("--write", &self.write), ("--execute", &self.execute)]
+        {
+            words.extend(paths.iter().flat_map(|path| [option.into(), path.into()]));
+        }
+        let ports = self.connect.iter();
+        words.extend(ports.flat_map(|port| ["--connect".into(), port.to_string().into()]));
+        words.extend(self.best_effort.then(|| "--best-effort".into()));
+        words
+    }
+}
+
+impl LimitOptions {
+    pub(crate) fn resources(&self) -> Resources {
+        let Self { memory, cpu_time, file_size, processes } = *self;
+        Resources { memory, cpu_time, file_size, processes }
+    }
+}

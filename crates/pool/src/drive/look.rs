@@ -1,0 +1,65 @@
+//! Looks at what tasks with limits use, and sets the limits of tasks that have their own.
+
+use std::time::Duration;
+
+use brigade_scheduler::{Event, TaskKey, TaskRef, Usage};
+use brigade_supervisor::note;
+use brigade_wire::{Attempt, WorkerId};
+
+use super::deferred::Deferred;
+use super::shared::Core;
+use super::usage::Measured;
+use crate::cell::TaskCell;
+
+impl Core {
+    /// Measures a running task that has a limit on what it uses.
+    pub(super) fn measure_usage(
+        &mut self,
+        worker: WorkerId,
+        what: (TaskRef, Attempt, u64),
+    ) -> Option<Usage> {
+        let limits = self.scheduler.task(what.0.key)?.deadlines()?.limits;
+        if limits.cpu.is_none() && limits.memory.is_none() {
+            return None;
+        }
+        let slot = self.worker_slot_mut(worker)?;
+        let limited = slot.process.limited()?;
+        let clock = match limits.cpu {
+            Some(_) => limited.cpu_time()?,
+            None => Duration::ZERO,
+        };
+        let watched = limits.memory.filter(|_| !limited.kernel_limits_memory());
+        let memory = watched.map_or(0, |_| limited.resident());
+        let before = slot.measured.take().filter(|measured| measured.what == what);
+        let is_new = before.is_none();
+        let since = before.map_or(clock, |measured| measured.clock);
+        let usage = Usage { cpu: clock.saturating_sub(since), is_new, memory };
+        slot.measured = Some(Measured { what, clock: since, usage });
+        Some(usage)
+    }
+
+    /// Sets the limit on the memory of a worker that is going to run the task, if the task has one
+    /// of its own, or the one before had. The worker is idle then.
+    #[inline]
+    pub(super) fn prepare_for(&mut self, worker: WorkerId, key: TaskKey, deferred: &mut Deferred) {
+        let cell = self.scheduler.task(key).filter(|cell| !cell.is_ordinary());
+        let memory = cell.and_then(TaskCell::own_memory_limit);
+        let is_prepared = self.worker_slot(worker).is_some_and(|slot| slot.is_prepared);
+        if memory.is_some() || is_prepared {
+            self.prepare_worker(worker, memory, deferred);
+        }
+    }
+
+    #[cold]
+    fn prepare_worker(&mut self, worker: WorkerId, memory: Option<u64>, deferred: &mut Deferred) {
+        let Some(slot) = self.worker_slot_mut(worker) else { return };
+        slot.is_prepared = memory.is_some();
+        let Some(Err(error)) = slot.process.limited().map(|it| it.prepare_for(memory)) else {
+            return;
+        };
+        let pid = slot.process.pid();
+        note!(deferred, WARN, %worker, pid, %error, "cannot limit the memory of a task");
+        // Nobody else may run it without its limit.
+        self.replies.push_back(Event::Misbehaved { worker });
+    }
+}

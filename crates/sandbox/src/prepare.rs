@@ -1,0 +1,119 @@
+//! Makes a sandbox, and says what of it this machine enforces.
+
+use brigade_sys::confine::{has_filters, landlock_version};
+
+use crate::error::SandboxError;
+use crate::files::rules;
+use crate::filters::filters;
+use crate::prepared::Prepared;
+use crate::report::{FILES, Layer, NO_FILTERS, PORTS, SIGNALS, SandboxReport, needs_landlock};
+use crate::sandbox::{Level, Sandbox};
+
+impl Sandbox {
+    /// Opens all paths and makes the rules and filters.
+    ///
+    /// # Errors
+    /// [`SandboxError`] names the path that could not be opened, or what this machine lacks.
+    pub fn prepare(&self) -> Result<Prepared, SandboxError> {
+        prepare(self)
+    }
+}
+
+fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
+    let report = report(sandbox, landlock_version(), has_filters());
+    if !report.is_complete() && !sandbox.best_effort {
+        return Err(SandboxError::Missing { missing: report.missing_layers() });
+    }
+    let files = rules(sandbox)?;
+    // Made even if the kernel has no filters, so that a wrong name is an error everywhere.
+    let filters = filters(sandbox)?;
+    Ok(Prepared {
+        files,
+        filters: if has_filters() { filters } else { Vec::new() },
+        capabilities: sandbox.level > Level::NoNetwork,
+        before_initializer: sandbox.before_initializer,
+        clears_environment: sandbox.level == Level::Strict,
+        report,
+    })
+}
+
+/// Returns what holds on a kernel with this version of Landlock.
+fn report(sandbox: &Sandbox, landlock: u32, filters: bool) -> SandboxReport {
+    let mut report = SandboxReport::default();
+    let by_landlock = format!("Landlock, interface {landlock}");
+    let strict = sandbox.level == Level::Strict;
+    if sandbox.level > Level::NoNetwork {
+        match landlock {
+            FILES.. => report.enforced(Layer::Files, &by_landlock),
+            _ => report.missing(Layer::Files, needs_landlock(FILES, landlock, "6.2")),
+        }
+        report.enforced(Layer::Privileges, "no_new_privs, and capabilities are dropped");
+    }
+    if filters {
+        report.enforced(Layer::Calls, "seccomp");
+    } else {
+        report.missing(Layer::Calls, NO_FILTERS);
+    }
+    match (filters, sandbox.ports.is_empty(), landlock) {
+        (false, ..) => report.missing(Layer::Network, NO_FILTERS),
+        (true, true, PORTS..) => report.enforced(Layer::Network, format!("seccomp; {by_landlock}")),
+        (true, true, _) => report.enforced(Layer::Network, "seccomp"),
+        (true, false, PORTS..) => {
+            report.enforced(Layer::Network, format!("seccomp; ports: {by_landlock}"));
+        }
+        (true, false, _) => {
+            report.missing(Layer::Network, needs_landlock(PORTS, landlock, "6.7"));
+        }
+    }
+    if strict {
+        match (landlock, filters && !sandbox.processes) {
+            (SIGNALS.., _) => report.enforced(Layer::Processes, format!("seccomp; {by_landlock}")),
+            (_, true) => report.enforced(Layer::Processes, "seccomp"),
+            _ => report.missing(Layer::Processes, needs_landlock(SIGNALS, landlock, "6.12")),
+        }
+        report.enforced(Layer::Environment, "empty, but for what `env` sets");
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Hold;
+
+    #[test]
+    fn what_an_old_kernel_lacks_is_named() {
+        let missing = |sandbox: &Sandbox, landlock, filters| {
+            report(sandbox, landlock, filters).missing_layers().join(", ")
+        };
+        let strict = Sandbox::strict();
+        assert_eq!(missing(&strict, 7, true), "");
+        assert_eq!(missing(&strict, 3, true), "", "signals are filtered");
+        assert!(missing(&strict, 2, true).starts_with("files (needs Landlock interface 3"));
+        assert!(missing(&strict, 0, true).contains("no Landlock"));
+        assert!(missing(&strict, 7, false).contains("seccomp"));
+        let connecting = Sandbox::strict().connect(443);
+        assert!(missing(&connecting, 3, true).starts_with("network (needs Landlock interface 4"));
+        let starting = Sandbox::strict().allow_processes();
+        assert!(missing(&starting, 5, true).starts_with("other processes"));
+        assert_eq!(missing(&Sandbox::no_network(), 0, true), "");
+    }
+
+    #[test]
+    fn wrong_paths_and_calls_are_named() {
+        let error = Sandbox::strict().read("/nowhere/to/be/found").prepare().unwrap_err();
+        assert!(error.to_string().contains("/nowhere/to/be/found"), "{error}");
+        let error = Sandbox::strict().allow_call("sockets").prepare().unwrap_err();
+        assert!(error.to_string().contains("sockets"), "{error}");
+    }
+
+    #[test]
+    fn this_machine_makes_every_level() {
+        for sandbox in [Sandbox::no_network(), Sandbox::read_only(), Sandbox::strict()] {
+            let sandbox = sandbox.write("/tmp").connect(80).allow_call("chmod").best_effort();
+            let prepared = sandbox.prepare().unwrap();
+            let calls = prepared.report.get(Layer::Calls);
+            assert_eq!(matches!(calls, Some(Hold::Enforced(_))), !prepared.filters.is_empty());
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The report of what holds on this machine, layer by layer.
+
+use std::fmt;
+
+use brigade_sys::confine::{has_filters, landlock_version};
+
+use crate::group::Groups;
+
+/// A kind of rights or resources that a sandbox or a limit takes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Layer {
+    /// Files and folders.
+    Files,
+    /// Sockets, and connections to other machines.
+    Network,
+    /// Signals to other processes, and access to their memory.
+    Processes,
+    /// System calls.
+    Calls,
+    /// Capabilities, and rights that programs would give.
+    Privileges,
+    /// Variables of the environment.
+    Environment,
+    /// Namespaces of its own.
+    Namespaces,
+    /// The limit on memory.
+    Memory,
+    /// The limit on processor time.
+    CpuTime,
+    /// The limit on processes.
+    ProcessCount,
+}
+
+impl Layer {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Network => "network",
+            Self::Processes => "other processes",
+            Self::Calls => "system calls",
+            Self::Privileges => "privileges",
+            Self::Environment => "environment",
+            Self::Namespaces => "namespaces",
+            Self::Memory => "memory",
+            Self::CpuTime => "processor time",
+            Self::ProcessCount => "number of processes",
+        }
+    }
+}
+
+/// The state of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hold {
+    /// It is enforced, by the means that the text names.
+    Enforced(String),
+    /// It is enforced only in part, as the text says.
+    Partly(String),
+    /// It cannot be enforced, for the reason in the text.
+    Missing(String),
+}
+
+/// The layers of a sandbox and its limits, and whether they hold. Layers that were not asked for
+/// are not in it.
+///
+/// Its text has a line for each layer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SandboxReport {
+    holds: Vec<(Layer, Hold)>,
+}
+
+impl SandboxReport {
+    pub(crate) fn add(&mut self, layer: Layer, hold: Hold) {
+        self.holds.push((layer, hold));
+        self.holds.sort_by_key(|(layer, _)| *layer);
+    }
+
+    /// Adds a layer that is enforced by these means.
+    #[doc(hidden)]
+    pub fn enforced(&mut self, layer: Layer, means: impl Into<String>) {
+        self.add(layer, Hold::Enforced(means.into()));
+    }
+
+    /// Adds a layer that is enforced in part.
+    #[doc(hidden)]
+    pub fn partly(&mut self, layer: Layer, means: impl Into<String>) {
+        self.add(layer, Hold::Partly(means.into()));
+    }
+
+    /// Adds a layer that is not enforced.
+    #[doc(hidden)]
+    pub fn missing(&mut self, layer: Layer, reason: impl Into<String>) {
+        self.add(layer, Hold::Missing(reason.into()));
+    }
+
+    /// Adds the layers of another report.
+    #[doc(hidden)]
+    pub fn extend(&mut self, other: Self) {
+        self.holds.extend(other.holds);
+        self.holds.sort_by_key(|(layer, _)| *layer);
+    }
+
+    /// Returns the layers that this machine can enforce for this user, and those that it cannot,
+    /// whatever is asked for.
+    pub fn of_this_machine() -> Self {
+        what_holds()
+    }
+
+    /// Returns whether a layer holds; `None` if it was not asked for.
+    pub fn get(&self, layer: Layer) -> Option<&Hold> {
+        self.holds.iter().find(|(other, _)| *other == layer).map(|(_, hold)| hold)
+    }
+
+    /// Returns all layers.
+    pub fn iter(&self) -> impl Iterator<Item = (Layer, &Hold)> {
+        self.holds.iter().map(|(layer, hold)| (*layer, hold))
+    }
+
+    /// Returns `true` if everything that was asked for is enforced.
+    pub fn is_complete(&self) -> bool {
+        !self.holds.iter().any(|(_, hold)| matches!(hold, Hold::Missing(_)))
+    }
+
+    /// Returns a sentence for each layer that does not hold.
+    #[doc(hidden)]
+    pub fn missing_layers(&self) -> Vec<String> {
+        let missing = self.holds.iter().filter_map(|(layer, hold)| match hold {
+            Hold::Missing(reason) => Some(format!("{} ({reason})", layer.name())),
+            Hold::Enforced(_) | Hold::Partly(_) => None,
+        });
+        missing.collect()
+    }
+}
+
+impl fmt::Display for SandboxReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (layer, hold)) in self.holds.iter().enumerate() {
+            if index > 0 {
+                out.write_str("\n")?;
+            }
+            let name = layer.name();
+            match hold {
+                Hold::Enforced(means) => write!(out, "{name}: {means}")?,
+                Hold::Partly(means) => write!(out, "{name}: in part: {means}")?,
+                Hold::Missing(reason) => write!(out, "{name}: NOT ENFORCED: {reason}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn what_holds() -> SandboxReport {
+    let mut report = SandboxReport::default();
+    let version = landlock_version();
+    let since = |least: u32, layer: Layer, kernel: &str, report: &mut SandboxReport| {
+        if version >= least {
+            report.enforced(layer, format!("Landlock, interface {version}"));
+        } else {
+            report.missing(layer, needs_landlock(least, version, kernel));
+        }
+    };
+    since(FILES, Layer::Files, "6.2", &mut report);
+    since(SIGNALS, Layer::Processes, "6.12", &mut report);
+    if has_filters() {
+        report.enforced(Layer::Calls, "seccomp");
+        let tcp = if version >= PORTS { "; TCP by port: Landlock" } else { "" };
+        report.enforced(Layer::Network, format!("seccomp{tcp}"));
+    } else {
+        report.missing(Layer::Calls, NO_FILTERS);
+        report.missing(Layer::Network, NO_FILTERS);
+    }
+    report.enforced(Layer::Privileges, "no_new_privs, and capabilities that are dropped");
+    let groups = Groups::find();
+    match groups.memory_means() {
+        Some(means) => report.enforced(Layer::Memory, means),
+        None => report.partly(Layer::Memory, WATCHED),
+    }
+    match groups.process_means() {
+        Some(means) => report.enforced(Layer::ProcessCount, means),
+        None => report.missing(Layer::ProcessCount, NO_GROUP),
+    }
+    report.enforced(Layer::CpuTime, CPU_MEANS);
+    report
+}
+
+/// The interface of Landlock that closes files against truncation, and its kernel: 6.2.
+pub(crate) const FILES: u32 = 3;
+
+/// The interface of Landlock that knows ports, and its kernel: 6.7.
+pub(crate) const PORTS: u32 = 4;
+
+/// The interface of Landlock that keeps signals inside, and its kernel: 6.12.
+pub(crate) const SIGNALS: u32 = 6;
+
+pub(crate) const NO_FILTERS: &str = "the kernel has no filters of system calls (seccomp)";
+
+/// The means of the limit on memory where there is no control group.
+pub const WATCHED: &str = "RLIMIT_DATA for private memory, and looks at the resident size";
+
+/// The reason why there is no limit on processes.
+pub const NO_GROUP: &str = "no control group that this user may divide has the controller; \
+                            delegate one, as with `systemd-run --user --scope -p Delegate=yes`";
+
+/// The means of the limit on processor time.
+pub const CPU_MEANS: &str = "the clock of the worker's process, read by the host";
+
+/// The means of the limit on processor time of jobs.
+pub const CPU_OF_JOBS: &str = "RLIMIT_CPU of each process, in whole seconds";
+
+/// Explains that an interface is too old.
+pub(crate) fn needs_landlock(least: u32, version: u32, kernel: &str) -> String {
+    if version == 0 {
+        return format!(
+            "the kernel has no Landlock, or it is switched off; {kernel} has what it takes"
+        );
+    }
+    format!("needs Landlock interface {least} (Linux {kernel}), and this kernel has {version}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_each_layer_once_and_in_order() {
+        let mut report = SandboxReport::default();
+        report.missing(Layer::Memory, "no reason");
+        report.enforced(Layer::Files, "magic");
+        assert_eq!(report.to_string(), "files: magic\nmemory: NOT ENFORCED: no reason");
+        assert!(!report.is_complete());
+        assert_eq!(report.missing_layers(), ["memory (no reason)"]);
+        assert_eq!(report.get(Layer::Network), None);
+    }
+
+    #[test]
+    fn this_machine_says_something_of_each_layer() {
+        let report = what_holds();
+        assert!(report.iter().count() >= 8, "{report}");
+    }
+}

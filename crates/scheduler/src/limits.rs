@@ -1,0 +1,94 @@
+//! Enforces limits on what tasks use: processor time, and memory where the kernel cannot.
+//!
+//! Only the driver can see what a worker uses, and a look costs a system call. So it looks soon
+//! after the task can have started, to learn where the clock of its worker stood, and then at the
+//! earliest moment at which the limit can be exceeded. The task is never ended early, and late by
+//! the time until the first look at most.
+
+use std::time::Duration;
+
+use brigade_time::Monotonic;
+
+use crate::Usage;
+use crate::task::Constraints;
+
+/// Time from the start of a task, or of an item, until the first look. What it uses until then does
+/// not count.
+const FIRST_LOOK: Duration = Duration::from_millis(5);
+
+/// Minimum time between two looks.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Maximum time between two looks at memory, which grows faster than expected if pages are large.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// No processor writes to new pages faster, in bytes per nanosecond.
+const MEMORY_RATE: u64 = 8;
+
+impl Constraints {
+    /// Returns `true` if the task must not run longer, or use more, than a limit.
+    pub(crate) fn limits_the_run(&self) -> bool {
+        self.hard_limit.is_some() || self.limits_usage()
+    }
+
+    fn limits_usage(&self) -> bool {
+        self.cpu_limit.is_some() || self.memory_limit.is_some()
+    }
+
+    /// Returns the time of the first look at a task that may start now.
+    pub(crate) fn first_look(&self, now: Monotonic) -> Option<Monotonic> {
+        self.limits_usage().then(|| now.saturating_add(FIRST_LOOK))
+    }
+
+    /// Returns `true` if a limit is exceeded.
+    pub(crate) fn is_exceeded(&self, usage: Usage) -> bool {
+        self.cpu_limit.is_some_and(|limit| usage.cpu >= limit)
+            || self.memory_limit.is_some_and(|limit| usage.memory > limit)
+    }
+
+    /// Returns the earliest time at which a limit can be exceeded by a task that has used this
+    /// much, on this number of cores.
+    pub(crate) fn next_look(&self, now: Monotonic, usage: Usage, cores: u32) -> Option<Monotonic> {
+        let cpu = self.cpu_limit.map(|limit| {
+            let left = limit.saturating_sub(usage.cpu) / cores.max(1);
+            // The next item starts soon, and its own time counts from the look that finds it.
+            if usage.is_new { left.min(FIRST_LOOK) } else { left.max(SHORTEST) }
+        });
+        let memory = self.memory_limit.map(|limit| {
+            let left = limit.saturating_sub(usage.memory) / MEMORY_RATE;
+            Duration::from_nanos(left).clamp(SHORTEST, LONGEST)
+        });
+        let wait = cpu.into_iter().chain(memory).min()?;
+        Some(now.saturating_add(wait))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(cpu: u64, memory: u64) -> Usage {
+        Usage { cpu: Duration::from_millis(cpu), is_new: false, memory }
+    }
+
+    fn look(constraints: &Constraints, usage: Usage) -> Option<u64> {
+        let due = constraints.next_look(Monotonic::ZERO, usage, 2)?;
+        Some(due.as_nanos() / 1_000_000)
+    }
+
+    #[test]
+    fn looks_come_when_the_limit_can_be_exceeded() {
+        let cpu = Constraints { cpu_limit: Some(Duration::from_secs(1)), ..Constraints::default() };
+        assert_eq!(look(&cpu, usage(0, 0)), Some(500));
+        assert_eq!(look(&cpu, usage(900, 0)), Some(50));
+        assert_eq!(look(&cpu, usage(999, 0)), Some(1));
+        assert_eq!(look(&cpu, Usage { is_new: true, ..usage(0, 0) }), Some(5));
+        assert!(cpu.is_exceeded(usage(1000, 0)) && !cpu.is_exceeded(usage(999, u64::MAX)));
+
+        let memory = Constraints { memory_limit: Some(1 << 30), ..Constraints::default() };
+        assert_eq!(look(&memory, usage(0, 0)), Some(100));
+        assert_eq!(look(&memory, usage(0, (1 << 30) - (80 << 20))), Some(10));
+        assert!(memory.is_exceeded(usage(0, (1 << 30) + 1)));
+        assert_eq!(look(&Constraints::default(), usage(0, 0)), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! The text of an error: which task, what happened, and what to do.
+
+use std::fmt;
+
+use brigade_crash::End;
+use brigade_sys::process::last_line;
+use brigade_wire::Attempt;
+
+use super::{FORKED, TaskError, TaskErrorKind};
+
+/// In one line; `{:#}` adds the stack, if there is one.
+impl fmt::Display for TaskError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_line(out)?;
+        let stack = self.stack().filter(|_| out.alternate());
+        stack.map_or(Ok(()), |stack| write!(out, "\n{stack}"))
+    }
+}
+
+impl TaskError {
+    fn write_line(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.inner.task {
+            Some(task) => write!(out, "{task}")?,
+            None => out.write_str("a task")?,
+        }
+        if let Some(label) = &self.inner.label {
+            write!(out, " ({label})")?;
+        }
+        if self.inner.attempt != Attempt::first() {
+            write!(out, ", attempt {}", self.inner.attempt.get())?;
+        }
+        match &self.inner.kind {
+            TaskErrorKind::Panicked { message, location, .. } => {
+                write!(out, " panicked at {}: {}", Printable(location), Printable(message))
+            }
+            TaskErrorKind::WorkerDied { pid, exit, stderr_tail } => {
+                write!(out, " lost its worker (pid {pid}): ")?;
+                if self.inner.broke_protocol {
+                    out.write_str("the pool killed it because it broke the protocol")?;
+                } else {
+                    write!(out, "{}", End { exit: *exit, crash: self.crash() })?;
+                }
+                if let Some(elapsed) = self.inner.elapsed {
+                    write!(out, ", after {elapsed:.3?}")?;
+                }
+                if let Some(line) = last_line(stderr_tail) {
+                    write!(out, "; its last line on stderr: {}", Printable(line))?;
+                }
+                if self.inner.quarantined {
+                    out.write_str("; quarantined because it killed too many workers")?;
+                }
+                Ok(())
+            }
+            TaskErrorKind::DeadlineExceeded { limit, elapsed } if self.inner.in_the_queue => {
+                write!(
+                    out,
+                    " was not started within its queue deadline of {limit:?} (waited {elapsed:.3?})"
+                )
+            }
+            TaskErrorKind::DeadlineExceeded { limit, elapsed } => {
+                write!(out, " exceeded its deadline of {limit:?} (ended after {elapsed:.3?})")
+            }
+            TaskErrorKind::LimitExceeded { limit, used } => {
+                write!(out, " exceeded its limit of {limit}")?;
+                match used {
+                    Some(used) => write!(out, " (used {used})"),
+                    None => Ok(()),
+                }
+            }
+            TaskErrorKind::Denied { call, pid } => write!(
+                out,
+                " tried what its sandbox forbids: the system call `{call}` (pid {pid}); if the \
+                 code may do that, allow it with a method of `Sandbox`"
+            ),
+            TaskErrorKind::Cancelled => out.write_str(" was cancelled before it started"),
+            TaskErrorKind::Killed => {
+                out.write_str(" was killed")?;
+                match self.inner.elapsed {
+                    Some(elapsed) => write!(out, " after {elapsed:.3?}"),
+                    None => Ok(()),
+                }
+            }
+            TaskErrorKind::Codec { message } => {
+                write!(out, " cannot pass a value between processes: {}", Printable(message))
+            }
+            TaskErrorKind::Function { message } => {
+                let message = Printable(message);
+                write!(out, " called a function that its worker does not know: {message}")
+            }
+            TaskErrorKind::PoolBroken { reason } => {
+                write!(out, " cannot run, the pool is broken: {reason}")
+            }
+            TaskErrorKind::PoolClosed => out.write_str(" cannot run, the pool has been shut down"),
+            TaskErrorKind::Forked => write!(out, " belongs to another process: {FORKED}"),
+            TaskErrorKind::GivenUp { deaths, reason } => {
+                write!(out, " was given up after {deaths} deaths and is a dead letter: {reason}")
+            }
+            TaskErrorKind::Lost { reason } => {
+                write!(out, " has no outcome anymore, and is not in the queue: {reason}")
+            }
+            TaskErrorKind::Disconnected { reason } => {
+                write!(out, " has no known outcome, the cluster cannot be used: {reason}")
+            }
+        }
+    }
+}
+
+/// A text of a worker, which may not be trusted with the terminal on which it is printed.
+struct Printable<'a>(&'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|character| match character {
+            '\n' | '\t' => write!(out, "{character}"),
+            other if other.is_control() => write!(out, "{}", other.escape_debug()),
+            other => write!(out, "{other}"),
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! The sandbox that a worker enters before its first task.
+
+use std::os::fd::OwnedFd;
+
+use brigade_sys::confine::{Filter, Restrictions, Step, threads};
+use brigade_wire::handshake::Confinement;
+
+/// A sandbox of the host's greeting.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    restrictions: Restrictions,
+    pub(crate) before_initializer: bool,
+}
+
+impl Sandbox {
+    pub(crate) fn new(confinement: &Confinement, files: Option<OwnedFd>) -> Self {
+        let filters = confinement.filters.iter();
+        let filters = filters.map(|words| Filter::from_words(words).of_this_process()).collect();
+        let capabilities = confinement.capabilities;
+        Self {
+            restrictions: Restrictions { capabilities, files, filters },
+            before_initializer: confinement.before_initializer,
+        }
+    }
+
+    /// Enters it, for good. The error can follow "the worker could not be started: ".
+    pub(crate) fn enter(self) -> Result<(), String> {
+        let threads =
+            threads().map_err(|error| format!("its threads cannot be counted: {error}"))?;
+        if threads > 1 {
+            return Err(format!(
+                "its initializer has left {} threads running, which no sandbox reaches; end them, \
+                 start them in the first task, or use `Sandbox::before_initializer`",
+                threads - 1
+            ));
+        }
+        self.restrictions.apply().map_err(|(step, error)| {
+            let what = match step {
+                Step::NoNewPrivileges => "give up new privileges",
+                Step::Capabilities => "give up its capabilities",
+                Step::Files => "close files and networks (Landlock)",
+                Step::Calls => "close system calls (seccomp)",
+            };
+            format!("it cannot {what}: {error}")
+        })
+    }
+}

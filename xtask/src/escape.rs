@@ -1,0 +1,67 @@
+//! `cargo xtask escape`: tries to escape from the sandbox of a worker, over both links, as this
+//! user and as one without rights.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::checkout::target_folder;
+use crate::invocation::Invocation;
+use crate::tools::is_root;
+
+/// The build is that of the tests.
+const BUILD: &str = "build --workspace --bin brigade-escape";
+
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    if !arguments.is_empty() {
+        return Err("`cargo xtask escape` takes no arguments".to_owned());
+    }
+    escape("")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn check() -> Result<(), String> {
+    escape("--brief")
+}
+
+fn escape(how: &str) -> Result<(), String> {
+    Invocation::cargo(BUILD).run()?;
+    let copy = Copy::make(&target_folder().join("debug/brigade-escape"))?;
+    let users: &[&str] = if is_root() { &["", "--as-nobody"] } else { &[""] };
+    for user in users {
+        for link in ["ring", "ipc"] {
+            let arguments = ["--link", link, user, how].into_iter().filter(|it| !it.is_empty());
+            let attempts = Invocation::program(&copy.program);
+            let attempts = attempts.arguments(arguments.map(ToOwned::to_owned));
+            println!("{attempts}");
+            attempts.run()?;
+        }
+    }
+    Ok(())
+}
+
+/// A copy of the program, where another user may execute it.
+struct Copy {
+    folder: PathBuf,
+    program: PathBuf,
+}
+
+impl Copy {
+    fn make(program: &Path) -> Result<Self, String> {
+        let folder = std::env::temp_dir().join(format!("brigade-escape-{}", std::process::id()));
+        let copy = Self { program: folder.join("brigade-escape"), folder };
+        let made = fs::create_dir(&copy.folder)
+            .and_then(|()| fs::set_permissions(&copy.folder, fs::Permissions::from_mode(0o755)))
+            .and_then(|()| fs::copy(program, &copy.program));
+        made.map_err(|error| format!("cannot copy {}: {error}", program.display()))?;
+        Ok(copy)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // It is in the folder for temporary files.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
