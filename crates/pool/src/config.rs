@@ -84,6 +84,7 @@ impl Default for Config {
                 stop_grace: Duration::from_secs(2),
                 slow_after: None,
                 cores: 1,
+                trusts_workers: true,
             },
             supervisor: brigade_supervisor::Settings {
                 pool: "pool".to_owned(),

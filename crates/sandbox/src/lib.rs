@@ -40,6 +40,8 @@ mod limits;
 #[cfg(feature = "sandbox")]
 mod prepare;
 mod prepared;
+#[cfg(feature = "sandbox")]
+mod program;
 mod report;
 #[cfg(feature = "sandbox")]
 mod sandbox;

@@ -4,7 +4,7 @@ use brigade_sys::confine::{has_filters, landlock_version};
 
 use crate::error::SandboxError;
 use crate::files::rules;
-use crate::filters::filters;
+use crate::filters::filter;
 use crate::prepared::Prepared;
 use crate::report::{FILES, Layer, NO_FILTERS, PORTS, SIGNALS, SandboxReport, needs_landlock};
 use crate::sandbox::{Level, Sandbox};
@@ -26,10 +26,10 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
     }
     let files = rules(sandbox)?;
     // Made even if the kernel has no filters, so that a wrong name is an error everywhere.
-    let filters = filters(sandbox)?;
+    let filter = filter(sandbox)?;
     Ok(Prepared {
         files,
-        filters: if has_filters() { filters } else { Vec::new() },
+        filters: if has_filters() { vec![filter] } else { Vec::new() },
         capabilities: sandbox.level > Level::NoNetwork,
         before_initializer: sandbox.before_initializer,
         clears_environment: sandbox.level == Level::Strict,

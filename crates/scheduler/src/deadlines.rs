@@ -42,11 +42,13 @@ impl<T: TaskData> Scheduler<T> {
         let (state, submitted) = (self.tasks[key].state(), self.tasks.submitted(key));
         let Some(constraints) = self.tasks.constraints_mut(key) else { return };
         constraints.started_at = None;
+        constraints.first_since = None;
         constraints.section_check = None;
         let due = match state {
             TaskState::Assigned { worker, .. }
                 if self.workers[worker as usize].front() == Some(Occupant::Task(key)) =>
             {
+                constraints.first_since = Some(now);
                 constraints.due(now, submitted)
             }
             _ => constraints.queue_due(submitted),
@@ -114,10 +116,14 @@ impl<T: TaskData> Scheduler<T> {
         let Observation { began, section, usage } = seen;
         let Some((worker, ring_index, _)) = self.assignment(task) else { return };
         let submitted = self.tasks.submitted(task.key);
+        let front = self.workers[worker.slot as usize].front();
+        let is_first = front == Some(Occupant::Task(task.key));
+        let is_distrusted = is_first && !self.settings.trusts_workers;
         let Some(constraints) = self.tasks.constraints_mut(task.key) else { return };
         constraints.section_check = constraints.section_check.filter(|check| *check > now);
         let check = constraints.section_check;
-        let Some(began) = began.or(constraints.started_at) else {
+        let presumed = if is_distrusted { constraints.presumed_start(now) } else { None };
+        let Some(began) = began.or(constraints.started_at).or(presumed) else {
             let queue_due = constraints.queue_due(submitted);
             if queue_due.is_some_and(|due| due <= now) {
                 outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Expire });
@@ -130,7 +136,7 @@ impl<T: TaskData> Scheduler<T> {
             return;
         };
         // A worker that writes nonsense into the table must not live longer for it.
-        let began = began.min(*constraints.started_at.get_or_insert(now));
+        let began = began.min(*constraints.started_at.get_or_insert(presumed.unwrap_or(now)));
         constraints.started_at = Some(began);
         let run_due = constraints.hard_limit.map(|limit| began.saturating_add(limit));
         if run_due.is_some_and(|due| due <= now) {

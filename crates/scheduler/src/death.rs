@@ -4,8 +4,8 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::{
-    Action, KillCause, Occupant, Outbox, Scheduler, TaskData, TaskEnd, TaskKey, TaskRef,
-    WorkerDeath, WorkerState,
+    Action, InterruptedAttempt, KillCause, Occupant, Outbox, Scheduler, TaskData, TaskEnd, TaskKey,
+    TaskRef, WorkerDeath, WorkerState,
 };
 
 impl<T: TaskData> Scheduler<T> {
@@ -36,6 +36,11 @@ impl<T: TaskData> Scheduler<T> {
             };
             match interrupted.iter().find(|attempt| attempt.ring_index == ring_index) {
                 Some(attempt) => self.interrupted(key, attempt, worker, kill_cause, outbox),
+                None if self.is_taken_to_run(key, kill_cause) => {
+                    let attempt =
+                        InterruptedAttempt { ring_index, finished: 0, in_item: true, parts: 1 };
+                    self.interrupted(key, &attempt, worker, kill_cause, outbox);
+                }
                 None => self.requeue(key, 1, worker, outbox),
             }
         }
@@ -47,6 +52,14 @@ impl<T: TaskData> Scheduler<T> {
         }
         let wanted = !was_asked_to_stop && kill_cause != Some(KillCause::Unwanted);
         self.lost = wanted.then_some(worker.slot);
+    }
+
+    /// Returns `true` if the worker was killed because of this task, which it claimed not to have
+    /// begun.
+    fn is_taken_to_run(&self, key: TaskKey, kill_cause: Option<KillCause>) -> bool {
+        !self.settings.trusts_workers
+            && matches!(kill_cause, Some(KillCause::Deadline | KillCause::Limit))
+            && self.tasks.constraints(key).is_some_and(|it| it.started_at.is_some())
     }
 
     /// Replaces the worker that was lost, so that the next task finds its worker.

@@ -49,6 +49,7 @@
 //!     stop_grace: Duration::from_secs(1),
 //!     slow_after: None,
 //!     cores: 1,
+//!     trusts_workers: true,
 //! };
 //! let mut scheduler = Scheduler::new(settings, |task, _| *task);
 //! let task = TaskId::new(1);

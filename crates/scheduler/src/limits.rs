@@ -16,6 +16,10 @@ use crate::task::Constraints;
 /// not count.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
+/// An idle worker that is not to be trusted begins the next task within this time, or is taken to
+/// have done so.
+const BEGUN_WITHIN: Duration = Duration::from_secs(1);
+
 /// Minimum time between two looks.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -38,6 +42,15 @@ impl Constraints {
     /// Returns the time of the first look at a task that may start now.
     pub(crate) fn first_look(&self, now: Monotonic) -> Option<Monotonic> {
         self.limits_usage().then(|| now.saturating_add(FIRST_LOOK))
+    }
+
+    /// Returns the time from which the run of the task counts although its worker claims that it
+    /// has not begun it, if the worker is not to be trusted. The task is the first of its worker:
+    /// the first observation is the earliest time that is known of that.
+    pub(crate) fn presumed_start(&mut self, now: Monotonic) -> Option<Monotonic> {
+        let since = *self.first_since.get_or_insert(now);
+        let latest = since.saturating_add(BEGUN_WITHIN);
+        (latest <= now).then_some(latest)
     }
 
     /// Returns `true` if a limit is exceeded.

@@ -36,6 +36,8 @@ pub struct Settings {
     pub slow_after: Option<Duration>,
     /// Number of cores that a worker may use at a time.
     pub cores: u32,
+    /// `false` if a worker may pretend that it has not begun the task that it runs.
+    pub trusts_workers: bool,
 }
 
 /// Counters of a pool, for reports and tests. Each item of a chunk counts as a task.

@@ -81,6 +81,9 @@ pub struct Constraints {
     pub(crate) began: bool,
     /// Start of the current attempt, if it was observed.
     pub(crate) started_at: Option<Monotonic>,
+    /// Time since which no other task is before it in its worker.
+    #[serde(skip)]
+    pub(crate) first_since: Option<Monotonic>,
     /// The next check of the task that its worker relies on for the section that is open, or that
     /// it may open in the meantime.
     #[serde(skip)]

@@ -61,6 +61,7 @@ pub enum FromWorkerControl {
         reason: String,
     },
     /// The initializer from `Hello` has returned, the worker is in its sandbox, and accepts tasks.
+    /// Without an initializer, the host does not wait for that.
     Initialized {
         /// `true` if the worker can still take descriptors. Otherwise it needs the bytes of buffers
         /// in the arenas of other workers.

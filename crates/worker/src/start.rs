@@ -100,8 +100,9 @@ fn work(
         buffers::share(&arenas.results);
     }
     let origin = Origin::here();
-    let is_awaited = setup.initializer.is_some() || sandbox.is_some();
-    if is_awaited {
+    let has_initializer = setup.initializer.is_some();
+    let is_confined = sandbox.is_some();
+    if has_initializer || is_confined {
         early::acquire();
     }
     let enter = |sandbox: Option<Sandbox>| sandbox.map_or(Ok(()), Sandbox::enter);
@@ -109,18 +110,24 @@ fn work(
     let initialized = enter(before).and_then(|()| setup.initialize(&functions));
     origin.end_copy();
     let initialized = initialized.and_then(|_| enter(sandbox)).and_then(|()| {
-        memory_limit.begin().map(|()| is_awaited).map_err(|error| {
+        memory_limit.begin().map_err(|error| {
             format!("`max_worker_rss` cannot be checked after its initializer: {error}")
         })
     });
-    if is_awaited {
+    if has_initializer || is_confined {
         panic_capture::look_for_a_sandbox();
     }
     let sent = match initialized {
-        Ok(false) => Ok(()),
-        Ok(true) => {
+        // Without an initializer the host does not wait: the worker takes no task before it is in
+        // its sandbox.
+        Ok(()) if !has_initializer => Ok(()),
+        Ok(()) => {
             let takes_descriptors = control.takes_descriptors();
             control.send(&FromWorkerControl::Initialized { takes_descriptors })
+        }
+        Err(reason) if !has_initializer => {
+            report_end(&reason);
+            return exit_code::INITIALIZER;
         }
         Err(reason) => {
             let sent = control.send(&FromWorkerControl::InitializerFailed { reason });

@@ -23,7 +23,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("metrics", 1900),
     ("pool", 9500),
     ("runner", 5400),
-    ("sandbox", 1900),
+    ("sandbox", 2000),
     ("scheduler", 4000),
     ("status", 800),
     ("supervisor", 3400),

@@ -5,6 +5,7 @@
 #[cfg(feature = "cluster")]
 mod cluster_run;
 mod common;
+mod confinement;
 mod cores;
 mod defaults;
 mod events;

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use brigade::stream::Emit;
-use brigade::{Link, Pool, TaskError, TaskErrorKind};
+use brigade::{Limits, Link, Pool, PoolBuilder, Sandbox, TaskError, TaskErrorKind};
 use brigade_integration::{builder, worker_died};
 use brigade_testkit::{BOUND, Watchdog, outcome, wait_until};
 use tempfile::TempDir;
@@ -20,15 +20,15 @@ struct Liars {
 
 impl Liars {
     fn new(mode: &str, deaths: u32) -> Self {
+        Self::with(mode, |pool| pool.restart_budget(deaths, Duration::from_secs(600)))
+    }
+
+    fn with(mode: &str, settings: impl FnOnce(PoolBuilder) -> PoolBuilder) -> Self {
         let folder = TempDir::new().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_liar"));
         command.arg(mode).env("BAD_WORKER_RUNS", folder.path().join("runs"));
-        let pool = builder(1)
-            .link(Link::Ring)
-            .worker_command(&command)
-            .restart_budget(deaths, Duration::from_secs(600))
-            .build()
-            .unwrap();
+        let pool = builder(1).link(Link::Ring).worker_command(&command);
+        let pool = settings(pool).build().unwrap();
         Self { pool, folder }
     }
 
@@ -116,4 +116,18 @@ fn a_worker_that_emits_what_was_not_granted_is_killed() {
         }
         assert_eq!(stream.pending(), 0);
     }
+}
+
+#[test]
+fn a_worker_in_a_sandbox_cannot_hide_a_task_from_its_limits() {
+    // The program does not enter the sandbox: what counts is that it is not trusted.
+    let limit = Duration::from_millis(200);
+    let liars =
+        Liars::with("secretive", |pool| pool.sandbox(Sandbox::no_network()).deadline(limit));
+    let error = outcome(liars.pool.submit(same, 1).unwrap()).unwrap_err();
+    assert!(error.is_deadline(), "{error}");
+    let limits = Limits::new().cpu_time(limit);
+    let liars = Liars::with("secretive", |pool| pool.sandbox(Sandbox::no_network()).limits(limits));
+    let error = outcome(liars.pool.submit(same, 1).unwrap()).unwrap_err();
+    assert!(error.is_limit(), "{error}");
 }

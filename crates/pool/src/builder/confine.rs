@@ -59,6 +59,7 @@ pub(super) fn prepare_sandbox(
     })?;
     config.report = prepared.report.clone();
     config.supervisor.sandbox = Some(prepared);
+    config.scheduler.trusts_workers = false;
     Ok(())
 }
 

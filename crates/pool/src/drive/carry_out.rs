@@ -235,7 +235,12 @@ impl Core {
         let section = connection.table.section();
         let section = section.map(|section| section.due);
         let item = connection.table.begun_items(ring_index);
-        let usage = began.and_then(|_| self.measure_usage(worker, (task, attempt, item)));
+        // One that is not to be trusted may run it and say otherwise.
+        let may_lie =
+            self.distrusts && self.scheduler.due(worker).is_some_and(|it| it.id == task.id);
+        let usage = (began.is_some() || may_lie)
+            .then(|| self.measure_usage(worker, (task, attempt, item)))
+            .flatten();
         Observation { began, section, usage }
     }
 

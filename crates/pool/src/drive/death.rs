@@ -43,7 +43,29 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
             ),
         }
     }
+    if let Some(verdict) = death.verdict {
+        note_verdict(shared, worker, &interrupted, verdict);
+    }
     remove(shared, worker, interrupted, pid, death);
+}
+
+/// Reports that the task of a worker went too far.
+fn note_verdict(shared: &Shared, worker: WorkerId, interrupted: &Interrupted, verdict: Verdict) {
+    let core = shared.lock();
+    let begun = |ring_index| interrupted.attempts.iter().any(|it| it.ring_index == ring_index);
+    let mut occupants = core.scheduler.occupants(worker).into_iter();
+    let task = occupants.find(|(ring_index, ..)| begun(*ring_index)).map(|(_, task, _)| task.id);
+    drop(core);
+    let task = task.map(|task| task.to_string());
+    let output = &shared.supervisor.output;
+    match verdict {
+        Verdict::Denied { call } => {
+            note!(output, WARN, %worker, task, call, "a task made a call that its sandbox forbids");
+        }
+        Verdict::Exceeded { limit, .. } => {
+            note!(output, INFO, %worker, task, %limit, "a task exceeded a limit on a resource");
+        }
+    }
 }
 
 /// Reads the interrupted attempts before the death is observed: an outcome that the worker sends

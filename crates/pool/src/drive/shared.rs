@@ -78,6 +78,8 @@ pub(super) struct Core {
     pub(super) replies: VecDeque<Event<TaskCell>>,
     pub(super) head: Vec<u8>,
     pub(super) message_limit: usize,
+    /// Workers are in a sandbox, and not to be trusted.
+    pub(super) distrusts: bool,
     pub(super) submitted: usize,
     /// Threads that wait for room; see `room`.
     pub(super) blocked: Blocked,
@@ -113,6 +115,7 @@ impl Shared {
             replies: VecDeque::new(),
             head: Vec::new(),
             message_limit: config.supervisor.message_limit,
+            distrusts: config.is_sandboxed(),
             submitted: 0,
             blocked: Blocked::default(),
             sleeping_for_room: Vec::new(),
@@ -324,6 +327,11 @@ impl Shared {
         let problem = problem.to_owned();
         note!(self.supervisor.output, WARN, %worker, problem, "worker broke the protocol");
         self.with_core(|core, deferred| {
+            if self.collecting.is_some() {
+                // Outcomes that it has written before belong to tasks that have nothing to do with
+                // this.
+                core.collect_slot(worker.slot as usize, &mut None, self, deferred);
+            }
             if let Some(connection) = core.connection_mut(worker) {
                 connection.broken = true;
             }

@@ -26,6 +26,7 @@ fn settings() -> Settings {
         restart_window: Duration::from_secs(10),
         slow_after: None,
         cores: 1,
+        trusts_workers: true,
         stop_grace: MILLISECOND,
     }
 }

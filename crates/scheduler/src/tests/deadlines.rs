@@ -455,3 +455,19 @@ fn a_task_that_must_be_alone_has_its_worker_for_itself() {
     world.run_dry();
     assert_eq!(world.outcome(after), Some(TaskEnd::Reported));
 }
+
+#[test]
+fn a_task_behind_another_is_not_taken_to_have_begun() {
+    let mut world = started(Settings { trusts_workers: false, ..settings(1) });
+    let first = world.submit(0);
+    let second =
+        world.submit_with(0, Constraints { queue_limit: Some(30 * SECOND), ..hard_limit(SECOND) });
+    world.begin(0);
+    world.wait(20 * SECOND);
+    world.finish(0, SECOND);
+    world.begin(0);
+    world.finish(0, MILLI);
+    for task in [first, second] {
+        assert_eq!(world.outcome(task), Some(TaskEnd::Reported));
+    }
+}

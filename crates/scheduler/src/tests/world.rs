@@ -68,6 +68,7 @@ pub(super) fn settings(workers: usize) -> Settings {
         stop_grace: Duration::from_secs(1),
         slow_after: None,
         cores: 1,
+        trusts_workers: true,
     }
 }
 
@@ -119,9 +120,7 @@ impl World {
                     answers.push_back(answer);
                 }
             }
-            let Some(answer) = answers.pop_front() else {
-                break;
-            };
+            let Some(answer) = answers.pop_front() else { break };
             self.note(&answer);
             self.scheduler.handle(self.now, answer, &mut outbox);
         }

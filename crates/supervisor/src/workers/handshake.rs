@@ -100,7 +100,7 @@ impl<S: Supervised> Handshake<'_, S> {
             // A worker that opens the memory of another one reads what is not meant for it.
             result.connection.takes_no_descriptors();
         }
-        if self.settings.setup.initializer.is_some() || self.settings.sandbox.is_some() {
+        if self.settings.setup.initializer.is_some() {
             self.phase = Phase::Initializer;
             let now = clock::now();
             result.initializing = Some(now);

@@ -64,7 +64,9 @@ pub(super) unsafe extern "C" fn on_crash(
         installed().and_then(|installed| crashed(installed, signal, info, context));
     match overflow_handler {
         // The access is repeated, and faults again.
-        Some(handler) => set_action(signal, handler),
+        Some(handler) => {
+            set_action(signal, handler);
+        }
         None => end_by(signal, info),
     }
 }
@@ -189,7 +191,11 @@ impl Installed {
 fn end_by(signal: c_int, info: &siginfo_t) {
     // SAFETY: an action of zeros is the default one.
     let default: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    set_action(signal, &default);
+    if !set_action(signal, &default) {
+        // The code must not go on.
+        // SAFETY: it ends the process and has no conditions.
+        unsafe { libc::_exit(EXIT_OF_SIGNALS + signal) };
+    }
     let repeats = matches!(signal, libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE);
     if info.si_code <= 0
         || !repeats
@@ -201,9 +207,13 @@ fn end_by(signal: c_int, info: &siginfo_t) {
     }
 }
 
-fn set_action(signal: c_int, action: &libc::sigaction) {
+/// The exit code with which shells report a signal is this number more.
+const EXIT_OF_SIGNALS: c_int = 128;
+
+/// Returns `false` if a filter of system calls forbids that.
+fn set_action(signal: c_int, action: &libc::sigaction) -> bool {
     // SAFETY: the action is the default one, or was set before.
-    unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
+    unsafe { libc::sigaction(signal, action, ptr::null_mut()) == 0 }
 }
 
 /// Waits until the process ends, because another thread of it has crashed.

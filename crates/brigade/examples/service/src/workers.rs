@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade::{Pool, PoolError, SharedBuf, TaskError, TaskErrorKind};
+use brigade::{Limits, Pool, PoolError, Sandbox, SharedBuf, TaskError, TaskErrorKind};
 
 use crate::backend::Failure;
 use crate::thumbnail::{Manner, thumbnail};
@@ -11,7 +11,7 @@ pub(crate) struct Workers {
     pub(crate) pool: Pool,
 }
 
-/// The task function. The picture lies in shared memory, where it is decoded without a copy.
+/// The task function.
 fn make((picture, manner): (SharedBuf, Manner)) -> Result<Vec<u8>, String> {
     thumbnail(&picture, &manner)
 }
@@ -28,6 +28,11 @@ impl Workers {
             .queue_limit(queue)
             .queue_deadline(deadline)
             .deadline(deadline)
+            // A picture may be an attack on its decoder: it reaches no file and no network, and no
+            // picture of somebody else.
+            .sandbox(Sandbox::strict())
+            .limits(Limits::new().memory(512 << 20).cpu_time(deadline).core_size(0))
+            .max_tasks_per_worker(1)
             .build()?;
         pool.warm_up()?;
         Ok(Self { pool })
@@ -56,6 +61,7 @@ impl Workers {
 fn failure(error: &TaskError) -> Failure {
     match error.kind() {
         TaskErrorKind::DeadlineExceeded { .. } => Failure::Late,
+        TaskErrorKind::LimitExceeded { .. } => Failure::Picture(error.to_string()),
         _ => Failure::Decoder(error.to_string()),
     }
 }

@@ -1,0 +1,86 @@
+//! Sandboxes and limits of jobs.
+
+use crate::common::TestDir;
+
+#[test]
+fn a_job_in_a_strict_sandbox_has_only_what_it_was_given() {
+    let dir = TestDir::new();
+    dir.write("in", "input\n");
+    dir.write("secret", "secret\n");
+    std::fs::create_dir(dir.path("out")).expect("a new folder");
+    let job = "cat in > out/copy; cat secret; touch new; true {}";
+    let strict = ["--sandbox", "strict", "--read", "in", "--write", "out", "--shell", "--"];
+    let ran = dir.run(&[&strict[..], &[job, ":::", "x"]].concat());
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(dir.path("out/copy")).expect("a copy"), "input\n");
+    assert!(!dir.path("new").exists());
+    assert_eq!(ran.stderr.matches("Permission denied").count(), 2, "{}", ran.stderr);
+}
+
+#[test]
+fn a_job_that_takes_too_much_fails_with_the_limit() {
+    let dir = TestDir::new();
+    let fills = "head -c 100M /dev/zero | tail -c 100M > /dev/null; exit 1";
+    for (options, job, limit) in [
+        (["--memory", "20M"], fills, "20 MiB of memory"),
+        (["--cpu-time", "1s"], "while :; do :; done", "1.000s of processor time"),
+        (["--file-size", "1M"], "exec dd if=/dev/zero of=large bs=2M count=1", "1 MiB in a file"),
+    ] {
+        let ran = dir.run(&[&options[..], &["--shell", "--", job, "#", ":::", "x"]].concat());
+        assert_eq!(ran.status, 1, "{}", ran.stderr);
+        let text = format!("exceeded its limit of {limit}");
+        // Without a control group, the processes of a job have a limit each, and its shell ends
+        // with an error of its own.
+        let is_named = ran.stderr.contains(&text);
+        assert!(is_named || options[0] == "--memory", "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_job_file_sets_sandboxes_and_limits() {
+    let dir = TestDir::new();
+    dir.write("secret", "secret\n");
+    dir.write(
+        "jobs.toml",
+        r#"
+        [defaults]
+        sandbox = "strict"
+
+        [[job]]
+        label = "closed"
+        shell = "cat secret"
+
+        [[job]]
+        label = "open"
+        read = ["secret"]
+        cpu-time = 10
+        shell = "cat secret"
+        "#,
+    );
+    let ran = dir.run(&["--keep-order", "jobs.toml"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, "secret\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("closed"), "{}", ran.stderr);
+}
+
+#[test]
+fn exceptions_without_a_sandbox_and_paths_that_are_missing_are_named() {
+    let dir = TestDir::new();
+    let ran = dir.run(&["--read", "in", "--", "true", ":::", "x"]);
+    assert!(ran.status != 0 && ran.stderr.contains("--sandbox"), "{}", ran.stderr);
+    let ran = dir.run(&["--sandbox", "strict", "--read", "gone", "--", "true", ":::", "x"]);
+    assert!(ran.status != 0 && ran.stderr.contains("gone"), "{}", ran.stderr);
+    dir.write("jobs.toml", "[[job]]\ncommand = ['true']\nread = ['in']\n");
+    let ran = dir.run(&["jobs.toml"]);
+    assert!(ran.status != 0 && ran.stderr.contains("choose its level"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_command_says_what_this_machine_can_enforce() {
+    let dir = TestDir::new();
+    let ran = dir.command(&["sandbox"]).output().expect("the command");
+    assert!(ran.status.success());
+    let text = String::from_utf8_lossy(&ran.stdout);
+    for layer in ["files: ", "network: ", "system calls: ", "memory: ", "processor time: "] {
+        assert!(text.contains(layer), "{text}");
+    }
+}
