@@ -95,11 +95,12 @@ impl Confinement {
     /// Prepares the start of a job. Returns what is kept while it runs, and the files through which
     /// it enters its groups.
     pub(crate) fn begin(&self) -> io::Result<(Confined, Vec<File>)> {
-        let (memory, processes) = (self.limits.memory_limit(), self.limits.process_limit());
-        let in_group = memory.is_some() && self.groups.memory_means().is_some();
-        let group = (in_group || processes.is_some())
-            .then(|| self.groups.create(memory, processes))
-            .transpose()?;
+        let group = self.groups.serve(&self.limits).then(|| self.groups.create(&self.limits));
+        let group = group.transpose()?;
+        if let Some(group) = &group {
+            self.limits.memory_limit().map_or(Ok(()), |bytes| group.set_memory(bytes))?;
+            self.limits.process_limit().map_or(Ok(()), |count| group.set_processes(count))?;
+        }
         let doors = group.as_ref().map_or(Ok(Vec::new()), Group::doors)?;
         Ok((Confined { group, limits: self.limits }, doors))
     }

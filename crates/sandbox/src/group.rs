@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use brigade_sys::process::{ForeignProcess, Signal};
 use brigade_sys::sync::Mutex;
 
+use crate::limits::Limits;
+
 /// The folders in which this process may make groups.
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
@@ -33,8 +35,7 @@ enum Version {
     Two,
 }
 
-/// A control group of its own for a process. It has limits, and the process once it was
-/// [added](Self::add).
+/// A control group of its own for a process, which enters it through its [doors](Self::doors).
 #[derive(Debug)]
 pub struct Group {
     memory: Option<(PathBuf, Version)>,
@@ -72,11 +73,13 @@ impl Groups {
         self.processes.as_ref().map(|place| place.version.means())
     }
 
-    /// Makes a group with these limits. A limit for which there is no controller is left out.
+    /// Makes a group that can have these limits, but has none yet. One for which there is no
+    /// controller is left out.
     ///
     /// # Errors
     /// The error of the system.
-    pub fn create(&self, memory: Option<u64>, processes: Option<u64>) -> io::Result<Group> {
+    pub fn create(&self, limits: &Limits) -> io::Result<Group> {
+        let (memory, processes) = (limits.memory_limit(), limits.process_limit());
         remove_left();
         let name =
             format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -84,18 +87,20 @@ impl Groups {
         if let (Some(place), Some(_)) = (&self.memory, memory) {
             group.memory = Some((make(&place.folder.join(&name))?, place.version));
         }
-        if let (Some(place), Some(limit)) = (&self.processes, processes) {
+        if let (Some(place), Some(_)) = (&self.processes, processes) {
             let folder = place.folder.join(&name);
             if group.memory.as_ref().is_none_or(|(memory, _)| *memory != folder) {
                 make(&folder)?;
             }
-            write(&folder, "pids.max", &limit.to_string())?;
             group.processes = Some(folder);
         }
-        if let Some(limit) = memory {
-            group.set_memory(limit)?;
-        }
         Ok(group)
+    }
+
+    /// Returns `true` if these limits need a group, and there is a place for it.
+    pub fn serve(&self, limits: &Limits) -> bool {
+        let memory = limits.memory_limit().is_some() && self.memory.is_some();
+        memory || limits.process_limit().is_some() && self.processes.is_some()
     }
 }
 
@@ -166,24 +171,30 @@ impl Place {
 }
 
 impl Group {
-    /// Moves a process into the group, with the processes that it starts from now on. What it has
-    /// used before does not count.
+    /// Returns the files to which a process with one thread writes a 0 to move itself into the
+    /// group, with the processes that it starts from then on.
     ///
-    /// # Errors
-    /// If the process is gone, or the limit on processes is exceeded.
-    pub fn add(&self, pid: u32) -> io::Result<()> {
-        let folders = self.folders();
-        folders.into_iter().try_for_each(|folder| write(folder, "cgroup.procs", &pid.to_string()))
-    }
-
-    /// Returns the files to which a process writes a 0 to move itself into the group.
+    /// With version 1 they move threads: the kernel waits for milliseconds before it moves another
+    /// process, or one with all its threads.
     ///
     /// # Errors
     /// The error of the system.
     pub fn doors(&self) -> io::Result<Vec<fs::File>> {
-        let open =
-            |folder: &Path| fs::OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
+        let open = |folder: &Path| {
+            let tasks = folder.join("tasks");
+            let file = if tasks.exists() { tasks } else { folder.join("cgroup.procs") };
+            fs::OpenOptions::new().write(true).open(file)
+        };
         self.folders().into_iter().map(open).collect()
+    }
+
+    /// Limits the processes and threads of the group.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn set_processes(&self, count: u64) -> io::Result<()> {
+        let limit = |folder: &PathBuf| write(folder, "pids.max", &count.to_string());
+        self.processes.as_ref().map_or(Ok(()), limit)
     }
 
     /// Limits the memory of the group.
@@ -348,12 +359,13 @@ mod tests {
         let groups = Groups::find();
         // Where nobody may make groups, there is nothing to leave behind.
         let Some(place) = groups.memory.clone() else { return };
-        let group = groups.create(Some(64 << 20), None).unwrap();
+        let group = groups.create(&Limits::new().memory(64 << 20)).unwrap();
+        group.set_memory(64 << 20).unwrap();
         assert!(group.limits_memory() && group.killed_for_memory() == 0);
         let folder = group.folders()[0].to_owned();
         assert!(folder.starts_with(&place.folder) && folder.exists());
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        group.add(sleeper.id()).unwrap();
+        write(&folder, "cgroup.procs", &sleeper.id().to_string()).unwrap();
         drop(group);
         assert!(!sleeper.wait().unwrap().success(), "killed with its group");
         remove_left();

@@ -63,7 +63,7 @@ fn a_job_file_sets_sandboxes_and_limits() {
 }
 
 #[test]
-fn exceptions_without_a_sandbox_and_paths_that_are_missing_are_named() {
+fn exceptions_without_a_level_and_missing_paths_are_named() {
     let dir = TestDir::new();
     let ran = dir.run(&["--read", "in", "--", "true", ":::", "x"]);
     assert!(ran.status != 0 && ran.stderr.contains("--sandbox"), "{}", ran.stderr);

@@ -1,4 +1,7 @@
 //! The limits of a worker that is ready: how the kernel enforces them, and what the worker uses.
+//!
+//! The worker enters its control group before its program is executed, and the limits are set when
+//! it is ready, above what it has used until then.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,29 +25,26 @@ pub struct Limited {
     group: Option<Group>,
     /// The limit on memory that holds now, in bytes; 0 for none.
     memory: AtomicU64,
-    /// The resident bytes of the worker when the limit was set.
-    resident: AtomicU64,
+    /// The bytes of the worker when the limit was set: those of its group, or the resident ones.
+    before: AtomicU64,
 }
 
 impl Limited {
     /// Makes the limits of the settings hold for a process.
-    pub(crate) fn enforce(settings: &Settings, pid: u32) -> Result<Self, String> {
-        let (limits, groups) = (settings.limits, &settings.groups);
+    pub(crate) fn enforce(
+        settings: &Settings,
+        pid: u32,
+        group: Option<Group>,
+    ) -> Result<Self, String> {
+        let limits = settings.limits;
         limits.set(pid)?;
-        let (memory, processes) = (limits.memory_limit(), limits.process_limit());
-        let in_group = memory.is_some() && groups.memory_means().is_some();
-        let group = if in_group || processes.is_some() {
-            let group = groups.create(memory, processes).and_then(|group| {
-                group.add(pid)?;
-                Ok(group)
-            });
-            Some(group.map_err(|error| format!("its control group cannot be made: {error}"))?)
-        } else {
-            None
-        };
-        let (memory_now, resident) = (AtomicU64::new(0), AtomicU64::new(0));
-        let limited = Self { pid, limits, group, memory: memory_now, resident };
-        if let Some(memory) = memory {
+        if let (Some(group), Some(count)) = (&group, limits.process_limit()) {
+            let set = group.set_processes(count);
+            set.map_err(|error| format!("its limit `processes` cannot be set: {error}"))?;
+        }
+        let (memory_now, before) = (AtomicU64::new(0), AtomicU64::new(0));
+        let limited = Self { pid, limits, group, memory: memory_now, before };
+        if let Some(memory) = limits.memory_limit() {
             limited
                 .limit_memory(memory)
                 .map_err(|error| format!("its limit `memory` cannot be set: {error}"))?;
@@ -60,10 +60,12 @@ impl Limited {
         self.memory.store(bytes, Ordering::Relaxed);
         match &self.group {
             Some(group) if group.limits_memory() => {
-                group.set_memory(group.memory_used().unwrap_or(0).saturating_add(bytes))
+                let used = group.memory_used().unwrap_or(0);
+                self.before.store(used, Ordering::Relaxed);
+                group.set_memory(used.saturating_add(bytes))
             }
             _ => {
-                self.resident.store(resident_of(self.pid)?, Ordering::Relaxed);
+                self.before.store(resident_of(self.pid)?, Ordering::Relaxed);
                 let limit = private_of(self.pid)?.saturating_add(bytes);
                 // Not the last word: the next task may have a higher limit.
                 resource_limit::set(self.pid, Resource::Data, limit, false)
@@ -95,7 +97,7 @@ impl Limited {
 
     /// Returns the resident bytes above those that the worker had when its limit was set.
     pub fn resident(&self) -> u64 {
-        let before = self.resident.load(Ordering::Relaxed);
+        let before = self.before.load(Ordering::Relaxed);
         resident_of(self.pid).unwrap_or(0).saturating_sub(before)
     }
 
@@ -104,7 +106,9 @@ impl Limited {
     pub(crate) fn killed_for_memory(&self) -> Option<(Limit, Option<Limit>)> {
         let group = self.group.as_ref().filter(|group| group.killed_for_memory() > 0)?;
         let limit = Limit::Memory(self.memory.load(Ordering::Relaxed));
-        Some((limit, group.most_memory_used().map(Limit::Memory)))
+        let before = self.before.load(Ordering::Relaxed);
+        let used = group.most_memory_used().map(|most| most.saturating_sub(before));
+        Some((limit, used.map(Limit::Memory)))
     }
 
     /// Returns the limit on private memory, which makes allocations fail.

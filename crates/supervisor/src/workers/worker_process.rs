@@ -9,11 +9,13 @@
 //! - It is *dying* once it was killed. A worker that ends by itself skips this state.
 //! - It is *dead* when its end was observed or is certain, and its output was read.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use brigade_sandbox::Group;
 use brigade_sys::control::ControlSocket;
 use brigade_sys::crash::CrashArea;
 use brigade_sys::lifeline::GroupLifeline;
@@ -44,6 +46,8 @@ pub struct WorkerProcess {
     /// The process of the worker, which is a child of the one that was started if that is a
     /// wrapper.
     worker_pid: OnceLock<u32>,
+    /// The control group of the process, until its limits hold.
+    group: Mutex<Option<Group>>,
     /// The limits that hold, once the worker is ready.
     limited: OnceLock<Limited>,
     /// The process could not be killed, and nothing waits for its death.
@@ -104,6 +108,7 @@ impl WorkerProcess {
             crash_area: OnceLock::new(),
             samples: Samples::default(),
             worker_pid: OnceLock::new(),
+            group: Mutex::new(None),
             limited: OnceLock::new(),
             left_behind: AtomicBool::new(false),
         }
@@ -202,10 +207,22 @@ impl WorkerProcess {
         let _ = self.worker_pid.set(pid);
     }
 
+    /// Makes the control group that the settings need. Returns the files by which to enter it.
+    pub(crate) fn make_group(&self, settings: &Settings) -> io::Result<Vec<File>> {
+        if !settings.groups.serve(&settings.limits) {
+            return Ok(Vec::new());
+        }
+        let group = settings.groups.create(&settings.limits)?;
+        let doors = group.doors();
+        *self.group.lock() = Some(group);
+        doors
+    }
+
     /// Makes the limits hold from now on. The error can follow "the worker could not be started: ".
     pub(crate) fn enforce(&self, settings: &Settings) -> Result<(), String> {
         if let Some(pid) = self.worker_pid.get() {
-            let _ = self.limited.set(Limited::enforce(settings, *pid)?);
+            let group = self.group.lock().take();
+            let _ = self.limited.set(Limited::enforce(settings, *pid, group)?);
         }
         Ok(())
     }
@@ -350,13 +367,13 @@ impl WorkerProcess {
         self.running.get().map(|running| &running.control)
     }
 
-    /// Reads the rest of the output of a process that has ended, and closes its pipes. Returns the
-    /// end of its stderr, and the lines that have to be emitted before the death is reported.
     /// Returns the output streams, if the process was started.
     pub(crate) fn streams(&self) -> Option<&WorkerStreams> {
         self.running.get().map(|running| &running.streams)
     }
 
+    /// Reads the rest of the output of a process that has ended, and closes its pipes. Returns the
+    /// end of its stderr, and the lines that have to be emitted before the death is reported.
     pub(crate) fn finish_streams(&self, output: &OutputForwarder) -> (String, Option<LastLines>) {
         let running = self.running.get();
         running.map_or_else(Default::default, |it| output.finish_streams(&it.streams))

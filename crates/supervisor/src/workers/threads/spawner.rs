@@ -6,6 +6,7 @@
 //! handshake.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -124,8 +125,9 @@ fn launch(owner: &impl Supervised, process: &WorkerProcess) -> Result<bool, Refu
     let (ends, worker_ends) =
         HostEnds::open(settings.env.stdio).map_err(|error| ("make a pipe", error))?;
     let worker = process.worker();
+    let doors = process.make_group(settings).map_err(|error| ("make its control group", error))?;
     let started = owner
-        .start(worker, |cores| start(settings, cores, &worker_end, &worker_ends))
+        .start(worker, |cores| start(settings, cores, &doors, &worker_end, &worker_ends))
         .map_err(|error| ("start its process", error))?;
     drop((worker_end, worker_ends));
     let pool = settings.pool.as_str().into();
@@ -141,6 +143,7 @@ fn launch(owner: &impl Supervised, process: &WorkerProcess) -> Result<bool, Refu
 fn start(
     settings: &Settings,
     cores: Option<usize>,
+    doors: &[File],
     control: &OwnedFd,
     ends: &WorkerEnds,
 ) -> io::Result<Process> {
@@ -168,7 +171,7 @@ fn start(
                 nice: None,
                 open_files: None,
                 // A worker enters its sandbox itself, after its initializer.
-                confinement: Confinement::default(),
+                confinement: Confinement { doors, ..Confinement::default() },
                 is_worker: true,
             },
         )
