@@ -20,6 +20,10 @@ pub enum FailureKind {
     Deadline,
     /// The task was not started within its queue deadline.
     QueueDeadline,
+    /// The task exceeded a limit on a resource.
+    Limit,
+    /// The task made a system call that its sandbox forbids.
+    Denied,
     /// The task's worker was killed, on request or because of a shutdown.
     Killed,
     /// The argument or the result could not be serialized or deserialized.
@@ -42,6 +46,8 @@ impl FailureKind {
             Self::WorkerDied => "worker_died",
             Self::Deadline => "deadline",
             Self::QueueDeadline => "queue_deadline",
+            Self::Limit => "limit",
+            Self::Denied => "denied",
             Self::Killed => "killed",
             Self::Codec => "codec",
             Self::Function => "function",

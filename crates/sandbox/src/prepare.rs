@@ -1,6 +1,7 @@
 //! Makes a sandbox, and says what of it this machine enforces.
 
 use brigade_sys::confine::{has_filters, landlock_version};
+use brigade_sys::descriptors::above_streams;
 
 use crate::error::SandboxError;
 use crate::files::rules;
@@ -24,7 +25,10 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
     if !report.is_complete() && !sandbox.best_effort {
         return Err(SandboxError::Missing { missing: report.missing_layers() });
     }
-    let files = rules(sandbox)?;
+    // A program gets other files in the places of the streams, before it enters the sandbox.
+    let files = rules(sandbox)?.map(above_streams).transpose().map_err(|error| {
+        SandboxError::Make { part: "rules for files", problem: error.to_string() }
+    })?;
     // Made even if the kernel has no filters, so that a wrong name is an error everywhere.
     let filter = filter(sandbox)?;
     Ok(Prepared {

@@ -62,7 +62,10 @@ pub fn set(pid: u32, limited: Limited, limit: u64, is_final: bool) -> io::Result
 /// # Errors
 /// If the limit is above the highest one.
 pub(crate) fn set_own((limited, limit): (Limited, u64)) -> Result<(), Errno> {
-    setrlimit(limited.resource(), Rlimit { current: Some(limit), maximum: Some(limit) })
+    // A process that has used up its time gets SIGXCPU, and SIGKILL at the highest limit.
+    let more = u64::from(limited == Limited::CpuTime);
+    let maximum = Some(limit.saturating_add(more));
+    setrlimit(limited.resource(), Rlimit { current: Some(limit), maximum })
 }
 
 #[cfg(test)]

@@ -182,10 +182,8 @@ fn failure_kind(ending: &Ending) -> Option<FailureKind> {
     match ending {
         _ if ending.is_success() => None,
         Ending::TimedOut { .. } => Some(FailureKind::Deadline),
-        Ending::LimitExceeded { .. }
-        | Ending::Signalled(_)
-        | Ending::Stopped
-        | Ending::NotKilled => Some(FailureKind::Killed),
+        Ending::LimitExceeded { .. } => Some(FailureKind::Limit),
+        Ending::Signalled(_) | Ending::Stopped | Ending::NotKilled => Some(FailureKind::Killed),
         Ending::NotStarted(_) => Some(FailureKind::NotStarted),
         _ => Some(FailureKind::Exited),
     }

@@ -187,6 +187,7 @@ fn failed(token: Token, error: &TaskError) -> Ended {
         }
         // As in a local pool, where `retries` apply to both.
         _ if error.is_worker_death() || error.is_deadline() => RunEnd::Died(described(error)),
+        _ if error.is_limit() || error.is_denied() => RunEnd::Died(described(error)),
         _ => RunEnd::Done,
     };
     let mut outcome = OutcomeBuilder::default();

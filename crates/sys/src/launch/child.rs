@@ -86,6 +86,8 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
             check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits), LaunchStage::Limits)?;
         }
     }
+    // Before the streams move, whose places these files may have.
+    enter_groups(&child.confinement)?;
     if !child.folder.is_null() {
         // SAFETY: a string of the parent, which is suspended.
         check(unsafe { libc::chdir(child.folder) }, LaunchStage::Folder)?;
@@ -98,18 +100,16 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
         }
     }
     signals::reset_for_program(child.is_worker);
-    confine(&child.confinement)?;
+    if let Some(sandbox) = child.confinement.sandbox {
+        let entered = sandbox.apply();
+        entered.map_err(|(_, error)| failed(LaunchStage::Sandbox, error.raw_os_error()))?;
+    }
     execute(child);
     Err(LaunchStage::Program)
 }
 
-/// Gives rights up, the last thing before the program. Nothing here allocates.
-fn confine(confinement: &Confinement<'_>) -> Result<(), LaunchStage> {
-    let failed = |stage, error: Option<i32>| {
-        // SAFETY: as in `errno`.
-        unsafe { *libc::__errno_location() = error.unwrap_or(libc::EIO) };
-        stage
-    };
+/// Enters the control groups and sets the limits. Nothing here allocates.
+fn enter_groups(confinement: &Confinement<'_>) -> Result<(), LaunchStage> {
     for door in confinement.doors {
         let entered = rustix::io::write(door, b"0");
         entered.map_err(|error| failed(LaunchStage::Limits, Some(error.raw_os_error())))?;
@@ -118,8 +118,14 @@ fn confine(confinement: &Confinement<'_>) -> Result<(), LaunchStage> {
         let set = set_own(*limit);
         set.map_err(|error| failed(LaunchStage::Limits, Some(error.raw_os_error())))?;
     }
-    let Some(sandbox) = confinement.sandbox else { return Ok(()) };
-    sandbox.apply().map_err(|(_, error)| failed(LaunchStage::Sandbox, error.raw_os_error()))
+    Ok(())
+}
+
+/// Returns the stage, and keeps the error for the parent.
+fn failed(stage: LaunchStage, error: Option<c_int>) -> LaunchStage {
+    // SAFETY: as in `errno`.
+    unsafe { *libc::__errno_location() = error.unwrap_or(libc::EIO) };
+    stage
 }
 
 /// Tries one path after the other, as `execvp` does. Returns only if none could be executed, with

@@ -158,6 +158,8 @@ pub(in crate::drive) fn failure_kind(kind: &TaskErrorKind) -> FailureKind {
         TaskErrorKind::Panicked { .. } => FailureKind::Panicked,
         TaskErrorKind::WorkerDied { .. } => FailureKind::WorkerDied,
         TaskErrorKind::DeadlineExceeded { .. } => FailureKind::Deadline,
+        TaskErrorKind::LimitExceeded { .. } => FailureKind::Limit,
+        TaskErrorKind::Denied { .. } => FailureKind::Denied,
         TaskErrorKind::Killed | TaskErrorKind::Cancelled => FailureKind::Killed,
         TaskErrorKind::Codec { .. } => FailureKind::Codec,
         TaskErrorKind::Function { .. } => FailureKind::Function,
