@@ -46,3 +46,14 @@ fn a_worker_that_uses_the_terminal_is_not_stopped() {
     // EIO.
     assert!(text.contains("the terminal says Some(5)"), "{output:?}");
 }
+
+#[test]
+fn a_worker_in_a_sandbox_cannot_read_from_the_terminal() {
+    let job = format!("exec {} 'sandboxed terminal'", env!("CARGO_BIN_EXE_host"));
+    let mut helper = Helper::new("script").argument("-qec").argument(&job).argument("/dev/null");
+    let output = helper.output();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("written by a task"), "{output:?}");
+    // EBADF.
+    assert!(text.contains("the output says Some(9)"), "{output:?}");
+}

@@ -100,6 +100,7 @@ fn main() {
             let read = outcome(pool.submit(uses_the_terminal, ()).expect("a task"));
             println!("the terminal says {:?}", read.expect("a result"));
         }
+        "sandboxed terminal" => in_a_sandbox(),
         "exits" => {
             // Without dropping the pool: nobody joins its threads or ends its workers.
             let pool = pool();
@@ -205,6 +206,20 @@ fn uses_the_terminal((): ()) -> Option<i32> {
     let mut terminal = std::fs::File::open("/dev/tty").expect("a terminal");
     let read = std::io::Read::read(&mut terminal, &mut [0]);
     read.err().and_then(|error| error.raw_os_error())
+}
+
+fn in_a_sandbox() {
+    let sandbox = brigade::Sandbox::strict();
+    let pool = Pool::builder().workers(1).sandbox(sandbox).build().expect("a pool");
+    let read = outcome(pool.submit(reads_its_output, ()).expect("a task"));
+    println!("the output says {:?}", read.expect("a result"));
+}
+
+/// Writes to standard output and reads from it. Returns the error of the read.
+fn reads_its_output((): ()) -> Option<i32> {
+    println!("written by a task");
+    let read = rustix::io::read(std::io::stdout(), &mut [0; 1]);
+    read.err().map(rustix::io::Errno::raw_os_error)
 }
 
 /// Returns the signals that a worker blocks, and `true` if its children can be waited for.

@@ -7,8 +7,8 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -155,7 +155,9 @@ fn start(
         limit_threads(&mut line, cores);
     }
     let ours = io::stdout();
-    let stdout = ends.stdout.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
+    let terminal = settings.sandbox.as_ref().and_then(|_| write_only(&ours)).transpose()?;
+    let ours = terminal.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
+    let stdout = ends.stdout.as_ref().map_or(ours, AsFd::as_fd);
     let streams = [control.as_fd(), stdout, ends.stderr.as_fd()];
     // A new one for each start, because the host may have changed its environment.
     let is_clear = settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.clears_environment);
@@ -176,6 +178,13 @@ fn start(
             },
         )
         .map_err(|error| unless_unusable(&line, error))
+}
+
+/// Opens the terminal of the host again, so that a worker which is not to be trusted cannot read
+/// from it. Returns `None` if standard output is no terminal.
+fn write_only(stdout: &io::Stdout) -> Option<io::Result<File>> {
+    let terminal = format!("/proc/self/fd/{}", stdout.as_raw_fd());
+    stdout.is_terminal().then(|| File::options().write(true).open(terminal))
 }
 
 fn start_attendant<S: Supervised>(
