@@ -22,6 +22,8 @@ pub(crate) enum Alarm {
     Task(TaskKey),
     /// The worker in this slot was asked to stop, and its grace period is over.
     Stop(u32),
+    /// The worker in this slot should have skipped a revoked frame.
+    Skip(u32),
     /// The worker in this slot reaches its maximum age.
     Age(u32),
     /// Something of the whole pool.

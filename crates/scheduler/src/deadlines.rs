@@ -122,13 +122,13 @@ impl<T: TaskData> Scheduler<T> {
         let Some(constraints) = self.tasks.constraints_mut(task.key) else { return };
         constraints.section_check = constraints.section_check.filter(|check| *check > now);
         let check = constraints.section_check;
+        let queue_due = constraints.queue_due(submitted).filter(|_| began.is_none());
+        if queue_due.is_some_and(|due| due <= now) {
+            outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Expire });
+            return;
+        }
         let presumed = if is_distrusted { constraints.presumed_start(now) } else { None };
         let Some(began) = began.or(constraints.started_at).or(presumed) else {
-            let queue_due = constraints.queue_due(submitted);
-            if queue_due.is_some_and(|due| due <= now) {
-                outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Expire });
-                return;
-            }
             let due = constraints.due(now, submitted).or(check);
             if let Some(due) = due {
                 self.set_timer(task.key, due);
@@ -148,7 +148,8 @@ impl<T: TaskData> Scheduler<T> {
         } else {
             let look =
                 usage.and_then(|usage| constraints.next_look(now, usage, self.settings.cores));
-            let due = run_due.into_iter().chain(section).chain(check).chain(look).min();
+            let others = section.into_iter().chain(check).chain(look).chain(queue_due);
+            let due = run_due.into_iter().chain(others).min();
             if let Some(due) = due {
                 self.set_timer(task.key, due);
             }

@@ -9,15 +9,44 @@ use std::time::Duration;
 
 use brigade_time::Monotonic;
 
-use crate::Usage;
+use crate::alarms::Alarm;
 use crate::task::Constraints;
+use crate::{KillCause, Occupant, Outbox, Scheduler, TaskData, Usage, WorkerState};
+
+impl<T: TaskData> Scheduler<T> {
+    /// Watches a worker that is not to be trusted: a revoked frame that comes first is skipped at
+    /// once, or never. It would take up the room of tasks that wait.
+    #[inline]
+    pub(crate) fn watch_skip(&mut self, now: Monotonic, slot: u32) {
+        if self.settings.trusts_workers {
+            return;
+        }
+        let worker = &mut self.workers[slot as usize];
+        let is_alive = matches!(worker.state, WorkerState::Ready | WorkerState::Stopping);
+        match worker.front() {
+            Some(Occupant::Revoked { .. }) if is_alive => {
+                let due = now.saturating_add(BEGUN_WITHIN);
+                self.alarms.set(&mut worker.skip_alarm, due, Alarm::Skip(slot));
+            }
+            _ => self.alarms.clear(&mut worker.skip_alarm),
+        }
+    }
+
+    /// Ends a worker that does not answer.
+    pub(crate) fn skip_overdue(&mut self, slot: u32, outbox: &mut Outbox<T>) {
+        let worker = &mut self.workers[slot as usize];
+        worker.skip_alarm = None;
+        let id = worker.id;
+        self.kill(id, KillCause::Protocol, outbox);
+    }
+}
 
 /// Time from the start of a task, or of an item, until the first look. What it uses until then does
 /// not count.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
 /// An idle worker that is not to be trusted begins the next task within this time, or is taken to
-/// have done so.
+/// have done so. It skips a revoked one within this time, or is ended.
 const BEGUN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Minimum time between two looks.

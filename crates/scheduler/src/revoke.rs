@@ -75,6 +75,9 @@ impl<T: TaskData> Scheduler<T> {
         }
         let entry = &mut self.workers[worker.slot as usize];
         entry.mark_revoked(ring_index, task.id, attempt);
+        if entry.skip_alarm.is_none() {
+            self.watch_skip(now, worker.slot);
+        }
         match why {
             RevokeWhy::Cancel | RevokeWhy::Kill => {
                 self.end_task(task.key, TaskEnd::Cancelled, outbox);

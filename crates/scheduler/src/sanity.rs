@@ -4,6 +4,7 @@ use brigade_time::Escalation;
 
 use crate::alarms::PoolAlarm;
 use crate::entry::TaskState;
+use crate::worker::WorkerEntry;
 use crate::{Occupant, Phase, Scheduler, TaskData, WorkerState};
 
 impl<T: TaskData> Scheduler<T> {
@@ -84,11 +85,16 @@ impl<T: TaskData> Scheduler<T> {
 
     fn every_deadline_has_an_alarm(&self) {
         let tasks = self.tasks.keys().filter_map(|key| self.tasks.constraints(key)?.alarm);
-        let workers = self.workers.iter().flat_map(|it| it.age_alarm.iter().chain(&it.stop_alarm));
+        let alarms = |it: &WorkerEntry| [it.age_alarm, it.stop_alarm, it.skip_alarm];
+        let workers = self.workers.iter().flat_map(alarms).flatten();
         assert_eq!(tasks.count() + workers.count(), self.alarms.owned(), "an alarm has no owner");
         for worker in self.workers.iter() {
             let ages = worker.state == WorkerState::Ready && self.settings.max_age.is_some();
             assert_eq!(worker.age_alarm.is_some(), ages, "the alarm for a worker's age");
+            let skips = matches!(worker.front(), Some(Occupant::Revoked { .. }));
+            let alive = matches!(worker.state, WorkerState::Ready | WorkerState::Stopping);
+            let watched = skips && alive && !self.settings.trusts_workers;
+            assert_eq!(worker.skip_alarm.is_some(), watched, "the alarm for a revoked frame");
             let stopping = worker.state == WorkerState::Stopping;
             assert!(stopping || worker.escalation.is_none(), "an escalation of no stopping worker");
             let due = worker.escalation.as_ref().and_then(Escalation::next_deadline);

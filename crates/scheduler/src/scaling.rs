@@ -125,6 +125,9 @@ impl<T: TaskData> Scheduler<T> {
         let worker = &mut self.workers[slot as usize];
         self.alarms.clear(&mut worker.age_alarm);
         self.alarms.clear(&mut worker.stop_alarm);
+        if state != WorkerState::Stopping {
+            self.alarms.clear(&mut worker.skip_alarm);
+        }
         worker.escalation = None;
     }
 

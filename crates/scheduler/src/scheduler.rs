@@ -253,6 +253,7 @@ impl<T: TaskData> Scheduler<T> {
     /// Looks at what a worker does next after it has finished or skipped a task.
     #[inline]
     pub(crate) fn after_outcome(&mut self, now: Monotonic, slot: u32, outbox: &mut Outbox<T>) {
+        self.watch_skip(now, slot);
         if self.workers[slot as usize].load() == 0 {
             self.became_idle(now, slot, outbox);
         } else {

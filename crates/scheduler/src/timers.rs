@@ -11,6 +11,7 @@ impl<T: TaskData> Scheduler<T> {
             match alarm {
                 Alarm::Task(key) => self.expire(key, outbox),
                 Alarm::Stop(slot) => self.escalate(now, slot, outbox),
+                Alarm::Skip(slot) => self.skip_overdue(slot, outbox),
                 Alarm::Age(slot) => self.retire_aged(now, slot, outbox),
                 Alarm::Pool(PoolAlarm::Idle) => self.retire_idle(now, outbox),
                 Alarm::Pool(PoolAlarm::Escalate) => self.escalate_shutdown(now, outbox),

@@ -41,6 +41,8 @@ pub(crate) struct WorkerEntry {
     pub(crate) escalation: Option<Escalation<EndWorker, 2>>,
     /// The alarm for the next step of the escalation.
     pub(crate) stop_alarm: Option<TimerKey>,
+    /// The alarm by which it has to skip a revoked frame, if it is not to be trusted.
+    pub(crate) skip_alarm: Option<TimerKey>,
     /// Frames that were sent and not answered, oldest first. A worker answers in the order of
     /// sending.
     in_flight: VecDeque<Occupant>,
@@ -136,6 +138,7 @@ impl WorkerEntry {
             kill_cause: None,
             escalation: None,
             stop_alarm: None,
+            skip_alarm: None,
             in_flight: VecDeque::new(),
             revoked: 0,
             next: 0,
@@ -147,7 +150,7 @@ impl WorkerEntry {
     pub(crate) fn begin_start(&mut self, credit: u16) -> WorkerId {
         debug_assert!(self.in_flight.is_empty());
         debug_assert!(self.age_alarm.is_none() && self.stop_alarm.is_none());
-        debug_assert!(self.escalation.is_none());
+        debug_assert!(self.escalation.is_none() && self.skip_alarm.is_none());
         self.id.generation += 1;
         self.state = WorkerState::Starting;
         self.pending_kill = None;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::fake_worker::FakePhase;
 use super::world::{MILLI, settings, started};
 use crate::{Constraints, Event, KillCause, Settings, TaskEnd};
 
@@ -469,5 +470,29 @@ fn a_task_behind_another_is_not_taken_to_have_begun() {
     world.finish(0, MILLI);
     for task in [first, second] {
         assert_eq!(world.outcome(task), Some(TaskEnd::Reported));
+    }
+}
+
+#[test]
+fn a_distrusted_worker_that_skips_nothing_is_ended() {
+    for trusts_workers in [false, true] {
+        let mut world = started(Settings { trusts_workers, ..settings(1) });
+        let limited = Constraints { queue_limit: Some(SECOND), ..Constraints::default() };
+        let ids = [(); 3].map(|()| world.submit_with(0, limited.clone()));
+        world.wait(1900 * MILLI);
+        for id in ids {
+            assert_eq!(world.outcome(id), Some(TaskEnd::Expired));
+        }
+        world.obey(0);
+        assert_eq!(world.workers[&0].phase, FakePhase::Ready, "not early");
+        world.wait(200 * MILLI);
+        world.obey(0);
+        assert_eq!(world.workers[&0].phase == FakePhase::Ready, trusts_workers);
+        if !trusts_workers {
+            world.start(0);
+        }
+        let after = world.submit(0);
+        world.run_dry();
+        assert_eq!(world.outcome(after), Some(TaskEnd::Reported));
     }
 }
