@@ -1,5 +1,5 @@
 //! `cargo xtask escape`: tries to escape from the sandbox of a worker, over both links, as this
-//! user and as one without rights.
+//! user and as one without rights, with namespaces and without.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,9 +29,12 @@ fn escape(how: &str) -> Result<(), String> {
     Invocation::cargo(BUILD).run()?;
     let copy = Copy::make(&target_folder().join("debug/brigade-escape"))?;
     let users: &[&str] = if is_root() { &["", "--as-nobody"] } else { &[""] };
-    for user in users {
-        for link in ["ring", "ipc"] {
-            let arguments = ["--link", link, user, how].into_iter().filter(|it| !it.is_empty());
+    for (index, user) in users.iter().copied().enumerate() {
+        // Each user and each link with namespaces once.
+        for (link, is_isolated) in [("ring", index == 0), ("ipc", index == 1)] {
+            let isolate = if is_isolated { "--isolate" } else { "" };
+            let arguments = ["--link", link, user, isolate, how].into_iter();
+            let arguments = arguments.filter(|it| !it.is_empty());
             let attempts = Invocation::program(&copy.program);
             let attempts = attempts.arguments(arguments.map(ToOwned::to_owned));
             println!("{attempts}");

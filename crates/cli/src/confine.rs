@@ -32,6 +32,7 @@ pub(crate) struct Rights {
     pub(crate) write: Vec<PathBuf>,
     pub(crate) execute: Vec<PathBuf>,
     pub(crate) connect: Vec<u16>,
+    pub(crate) isolate: bool,
     pub(crate) best_effort: bool,
 }
 
@@ -56,6 +57,9 @@ impl Rights {
         sandbox = self.write.iter().fold(sandbox, Sandbox::write);
         sandbox = self.execute.iter().fold(sandbox, Sandbox::execute);
         sandbox = self.connect.iter().copied().fold(sandbox, Sandbox::connect);
+        if self.isolate {
+            sandbox = sandbox.isolate();
+        }
         Some(if self.best_effort { sandbox.best_effort() } else { sandbox })
     }
 }

@@ -38,8 +38,14 @@ pub(crate) enum Verdict {
 }
 
 /// Judges what has become of the task that made the attempt.
-pub(crate) fn judge(ruins: Ruins, outcome: Result<Result<i32, String>, TaskError>) -> Verdict {
+pub(crate) fn judge(
+    ruins: Ruins,
+    is_isolated: bool,
+    outcome: Result<Result<i32, String>, TaskError>,
+) -> Verdict {
     match outcome {
+        Ok(Ok(libc::ENOENT)) if is_isolated => Verdict::Refused("namespaces (ENOENT)".into()),
+        Ok(Ok(libc::EROFS)) if is_isolated => Verdict::Refused("namespaces (EROFS)".into()),
         Err(error) if ruins != Ruins::Nothing && error.is_worker_death() => {
             Verdict::Refused(match ruins {
                 Ruins::Allocations => "limit on private memory (the worker aborts)".into(),

@@ -35,6 +35,9 @@ struct Arguments {
     /// Runs as a user without rights.
     #[arg(long)]
     as_nobody: bool,
+    /// The workers have namespaces of their own.
+    #[arg(long)]
+    isolate: bool,
     /// Prints only the attempts that are not refused, and the totals.
     #[arg(long)]
     brief: bool,
@@ -59,7 +62,8 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         return Err(again.exec().into());
     }
     let link = if arguments.link == "ipc" { Link::Ipc } else { Link::Ring };
-    let summary = run::run(&Settings { link, only: arguments.only })?;
+    let Arguments { isolate, only, .. } = arguments;
+    let summary = run::run(&Settings { link, isolate, only })?;
     for (name, end) in &summary.ends {
         match end {
             Verdict::Refused(_) if arguments.brief => {}

@@ -14,6 +14,8 @@ use crate::{bombs, files, kernel, processes, protocol};
 pub(crate) struct Settings {
     /// The link between host and workers.
     pub(crate) link: Link,
+    /// The workers have namespaces of their own.
+    pub(crate) isolate: bool,
     /// Runs only the attempts whose name has this part.
     pub(crate) only: String,
 }
@@ -69,7 +71,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Summary, Box<dyn std::error::Er
     neighbor.warm_up()?;
     let sibling = neighbor.worker_pids()[0];
     let targets = Targets::make(folder.path(), &host_secret, sibling)?;
-    let pool = hostile_pool(settings.link, &targets)?;
+    let pool = hostile_pool(settings, &targets)?;
     // It lies in memory while the attempts run.
     let argument = SECRET.as_bytes().repeat(10_000);
     let mut summary = Summary::default();
@@ -81,7 +83,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Summary, Box<dyn std::error::Er
         let task = pool.task(attempt).label(it.name).deadline(DEADLINE);
         let mut handle = task.submit((index, targets.clone()))?;
         let outcome = handle.wait_timeout(2 * BOUND).ok_or("an attempt has no outcome")?;
-        let mut end = judge(it.ruins, outcome);
+        let mut end = judge(it.ruins, settings.isolate, outcome);
         if let Some(damage) = damage(&targets, &neighbor, &pool) {
             end = Verdict::Escaped(damage);
         }
@@ -97,8 +99,11 @@ pub(crate) fn run(settings: &Settings) -> Result<Summary, Box<dyn std::error::Er
     Ok(summary)
 }
 
-fn hostile_pool(link: Link, targets: &Targets) -> Result<Pool, brigade::PoolError> {
-    let sandbox = Sandbox::strict().write(&targets.allowed).read(&targets.readable);
+fn hostile_pool(settings: &Settings, targets: &Targets) -> Result<Pool, brigade::PoolError> {
+    let mut sandbox = Sandbox::strict().write(&targets.allowed).read(&targets.readable);
+    if settings.isolate {
+        sandbox = sandbox.isolate();
+    }
     let limits = Limits::new()
         .memory(64 << 20)
         .cpu_time(Duration::from_secs(1))
@@ -106,7 +111,8 @@ fn hostile_pool(link: Link, targets: &Targets) -> Result<Pool, brigade::PoolErro
         .file_size(16 << 20)
         .core_size(0);
     let build = |limits| {
-        let pool = Pool::builder().workers(1).name("hostile").link(link).stdio(Stdio::Null);
+        let pool =
+            Pool::builder().workers(1).name("hostile").link(settings.link).stdio(Stdio::Null);
         pool.sandbox(sandbox.clone()).limits(limits).restart_budget(100_000, BOUND).build()
     };
     // Where there is no control group, threads are limited by memory.

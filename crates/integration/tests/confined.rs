@@ -131,6 +131,78 @@ fn strict_allows_what_was_allowed_and_nothing_else() {
     }
 }
 
+/// Returns the names in a folder, or the error.
+fn lists(folder: String) -> Result<Vec<String>, i32> {
+    let entries = fs::read_dir(folder).map_err(|error| error.raw_os_error().unwrap_or(0))?;
+    Ok(entries.flatten().map(|entry| entry.file_name().display().to_string()).collect())
+}
+
+fn size_of_file(path: String) -> Result<u64, i32> {
+    let size = fs::metadata(path).map(|file| file.len());
+    size.map_err(|error| error.raw_os_error().unwrap_or(0))
+}
+
+/// The network interfaces of this process.
+fn interfaces((): ()) -> usize {
+    fs::read_to_string("/proc/self/net/dev").unwrap().lines().skip(2).count()
+}
+
+#[test]
+fn an_isolated_worker_sees_nothing_but_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    fs::create_dir(&output).unwrap();
+    fs::write(&input, "input").unwrap();
+    fs::write(folder.path().join("secret"), "secret").unwrap();
+    let loads_outside = |sandbox| builder(1).sandbox(sandbox).initializer(loads, text(&input));
+    for link in links() {
+        let sandbox = Sandbox::strict().read(&input).write(&output);
+        let pool = loads_outside(sandbox.clone()).link(link).build().unwrap();
+        let secret = text(&folder.path().join("secret"));
+        assert_eq!(run(&pool, size_of_file, secret.clone()).unwrap(), Ok(6), "without isolation");
+        let pool = loads_outside(sandbox.isolate()).link(link).build().unwrap();
+        assert_eq!(run(&pool, size_of_file, secret).unwrap(), Err(libc::ENOENT));
+        assert_eq!(run(&pool, size_of_file, "/etc/passwd".to_owned()).unwrap(), Err(libc::ENOENT));
+        assert_eq!(run(&pool, lists, text(&output)).unwrap(), Ok(Vec::new()));
+        assert_eq!(run(&pool, reads, text(&input)).unwrap().as_deref(), Some("input"));
+        assert!(run(&pool, writes, text(&output.join(link_name(link)))).unwrap());
+        assert!(!run(&pool, writes, text(&input)).unwrap());
+        assert!(output.join(link_name(link)).exists(), "the folder is that of the host");
+        fs::remove_file(output.join(link_name(link))).unwrap();
+        assert_eq!(denied(&run(&pool, sends_a_packet, ()).unwrap_err()), "socket");
+        assert_eq!(run(&pool, loaded, ()).unwrap().as_deref(), Some("input"));
+        let holds = pool.sandbox_report().get(Layer::Namespaces).cloned();
+        assert!(matches!(holds, Some(Hold::Enforced(means)) if means.contains("files")));
+    }
+}
+
+fn link_name(link: Link) -> &'static str {
+    if link == Link::Ring { "ring" } else { "ipc" }
+}
+
+#[test]
+fn an_isolated_worker_has_no_network() {
+    for (sandbox, count) in
+        [(Sandbox::no_network(), 1), (Sandbox::read_only(), 1), (Sandbox::strict().read("/"), 1)]
+    {
+        let pool = builder(1).sandbox(sandbox.isolate()).build().unwrap();
+        assert_eq!(run(&pool, interfaces, ()).unwrap(), count);
+    }
+}
+
+#[test]
+fn an_isolated_worker_ends_with_its_host_and_is_replaced() {
+    let pool = builder(1).sandbox(Sandbox::strict().isolate()).build().unwrap();
+    for _ in 0..3 {
+        let error = run(&pool, brigade_testkit::faults::aborts, ()).unwrap_err();
+        assert!(error.is_worker_death() && error.crash().is_some(), "{error}");
+        assert_eq!(run(&pool, square, 5).unwrap(), 25);
+    }
+    let pid = pool.worker_pids()[0];
+    drop(pool);
+    assert!(!brigade_testkit::processes::is_alive(pid));
+}
+
 fn runs(program: String) -> Result<bool, i32> {
     let status = Command::new(program).status();
     status.map(|status| status.success()).map_err(|error| error.raw_os_error().unwrap_or(0))

@@ -26,8 +26,15 @@ impl HostConnector for Ipc {
         server::folder(pid)
     }
 
-    fn connect(&self, server: &str, token: &Token, limit: usize) -> io::Result<connect::HostEnd> {
-        let host::HostEnd { sender, receiver, end_mark } = server::connect(server, token, limit)?;
+    fn connect(
+        &self,
+        folder: &Path,
+        server: &str,
+        token: &Token,
+        limit: usize,
+    ) -> io::Result<connect::HostEnd> {
+        let host::HostEnd { sender, receiver, end_mark } =
+            server::connect(folder, server, token, limit)?;
         Ok(connect::HostEnd {
             sender: Box::new(sender),
             receiver: Box::new(receiver),

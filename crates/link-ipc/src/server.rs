@@ -3,8 +3,8 @@
 use std::fmt;
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::path::{Component, Path, PathBuf};
 
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::control::ControlSocket;
@@ -144,14 +144,13 @@ impl Server {
     }
 }
 
-/// Connects to a worker's server and hands over the worker's ends of the link. Returns the host's
-/// end.
+/// Connects to a worker's server in a folder and hands over the worker's ends of the link. Returns
+/// the host's end.
 ///
 /// # Errors
 /// If the server is gone, descriptors run out, or [`Server::create`] cannot have returned the name.
-pub fn connect(name: &str, token: &Token, limit: usize) -> io::Result<HostEnd> {
-    // The worker reports the name; ipc-channel panics on a NUL, and truncates long names.
-    if name.len() > LONGEST_PATH || name.contains('\0') {
+pub fn connect(folder: &Path, name: &str, token: &Token, limit: usize) -> io::Result<HostEnd> {
+    if !is_server(folder, Path::new(name)) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a server"));
     }
     check_free_descriptors()?;
@@ -164,6 +163,20 @@ pub fn connect(name: &str, token: &Token, limit: usize) -> io::Result<HostEnd> {
         Ok(end)
     });
     opened.unwrap_or_else(|_| Err(io::Error::other("ipc-channel panicked")))
+}
+
+/// Returns `true` if a path is that of a socket in a folder, or in a folder in there. The worker
+/// reports it: it must not lead the host to the socket of somebody else. ipc-channel panics on a
+/// NUL, truncates long names, and keeps a descriptor for each connection that fails.
+fn is_server(folder: &Path, path: &Path) -> bool {
+    let Ok(inside) = path.strip_prefix(folder) else { return false };
+    let is_plain = inside.components().all(|it| matches!(it, Component::Normal(_)));
+    let kind = |path: &Path| std::fs::symlink_metadata(path).map(|file| file.file_type());
+    let folders = path.ancestors().skip(1).take_while(|it| it.starts_with(folder));
+    path.as_os_str().len() <= LONGEST_PATH
+        && is_plain
+        && kind(path).is_ok_and(|it| it.is_socket())
+        && folders.into_iter().all(|it| kind(it).is_ok_and(|it| it.is_dir()))
 }
 
 /// Returns an error if fewer descriptors are left than `connect` needs.

@@ -2,6 +2,7 @@
 //! tests what every link promises.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -175,13 +176,37 @@ fn a_host_does_not_wait_for_a_dead_worker_with_a_full_window() {
     }
 }
 
+/// A worker must not lead its host to the socket of somebody else, and a connection that fails in
+/// ipc-channel leaves a descriptor.
 #[test]
-fn an_impossible_server_name_is_an_error() {
-    for name in ["", "/", "nul\0inside", &"x".repeat(5000)] {
-        let connected = connect(name, &Token::random(), LIMIT);
+fn a_name_that_is_no_socket_in_the_folder_is_refused() {
+    let all = a_path();
+    let path = |name: &str| all.join(name).to_str().expect("UTF-8").to_owned();
+    let folder = all.join("own");
+    fs::create_dir_all(folder.join("within")).expect("folders");
+    fs::create_dir(path("other")).expect("a folder");
+    std::os::unix::fs::symlink(path("other"), path("own/link")).expect("a link");
+    let listen = |name| std::os::unix::net::UnixListener::bind(path(name)).expect("a socket");
+    let _sockets = [listen("other/socket"), listen("own/within/socket")];
+    std::os::unix::fs::symlink(path("other/socket"), path("own/to")).expect("a link");
+    fs::write(path("own/file"), "").expect("a file");
+    for name in [
+        "",
+        "/",
+        "nul\0inside",
+        &"x".repeat(5000),
+        &path("other/socket"),
+        &path("own/link/socket"),
+        &path("own/within/../../other/socket"),
+        &path("own/to"),
+        &path("own/file"),
+        &path("own/none"),
+    ] {
+        let connected = connect(&folder, name, &Token::random(), LIMIT);
         let error = connected.expect_err(name);
-        assert!(!error.to_string().contains("panicked"), "{name:?}: {error}");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name:?}: {error}");
     }
+    fs::remove_dir_all(all).expect("the folder");
 }
 
 #[test]
@@ -238,7 +263,7 @@ fn make_and_use_servers(folder: &Path) {
     let again = create().expect_err("the folder is taken");
     assert!(matches!(again, ServerError::Folder(..)), "{again}");
     let token = Token::random();
-    let mut host = connect(&name, &token, LIMIT).expect("the server");
+    let mut host = connect(folder, &name, &token, LIMIT).expect("the server");
     let channels = server.accept().expect("the host's channels");
     assert!(!folder.exists(), "accepted");
     assert_eq!(channels.token, token);
@@ -247,7 +272,7 @@ fn make_and_use_servers(folder: &Path) {
     assert_eq!(worker.receiver.receive().expect("a message"), b"to the worker");
     worker.sender.send(b"to the ", b"host").expect("room");
     assert_eq!(host.receiver.receive().expect("a message"), b"to the host");
-    assert!(connect(&name, &token, LIMIT).is_err(), "the server is gone");
+    assert!(connect(folder, &name, &token, LIMIT).is_err(), "the server is gone");
 }
 
 #[test]

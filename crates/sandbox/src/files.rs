@@ -62,8 +62,8 @@ pub(crate) fn rules(sandbox: &Sandbox) -> Result<Option<OwnedFd>, SandboxError> 
     let reading = AccessFs::ReadFile | AccessFs::ReadDir;
     let executing = reading | AccessFs::Execute;
     // Not everything: no device is made or controlled in there.
-    let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
-    let writing = (AccessFs::from_all(abi) & !AccessFs::Execute) & !devices;
+    let of_devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
+    let writing = (AccessFs::from_all(abi) & !AccessFs::Execute) & !of_devices;
     let mut rules = Rules { created: rules, abi, handled: handled_files(sandbox.level, abi) };
     for (method, paths, access) in [
         ("read", &sandbox.read, reading),
@@ -74,15 +74,11 @@ pub(crate) fn rules(sandbox: &Sandbox) -> Result<Option<OwnedFd>, SandboxError> 
             rules.add(method, path, access)?;
         }
     }
-    if sandbox.program || sandbox.level < Level::Strict {
-        for path in DEVICES {
-            rules.add_if_there(path, AccessFs::ReadFile | AccessFs::WriteFile)?;
-        }
+    for path in devices(sandbox) {
+        rules.add_if_there(path, AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
-    if sandbox.program {
-        for path in OF_PROGRAMS {
-            rules.add_if_there(path, executing)?;
-        }
+    for path in of_programs(sandbox) {
+        rules.add_if_there(path, executing)?;
     }
     let mut rules = rules.created;
     if version >= crate::report::PORTS {
@@ -91,6 +87,16 @@ pub(crate) fn rules(sandbox: &Sandbox) -> Result<Option<OwnedFd>, SandboxError> 
         }
     }
     Ok(rules.into())
+}
+
+/// Returns the devices that may be used without being named.
+pub(crate) fn devices(sandbox: &Sandbox) -> &'static [&'static str] {
+    if sandbox.program || sandbox.level < Level::Strict { &DEVICES } else { &[] }
+}
+
+/// Returns the files of programs that may be used without being named.
+pub(crate) fn of_programs(sandbox: &Sandbox) -> &'static [&'static str] {
+    if sandbox.program { &OF_PROGRAMS } else { &[] }
 }
 
 /// Returns the rights on files that are taken away unless a rule gives them back.

@@ -38,6 +38,8 @@ mod group;
 mod limit;
 mod limits;
 #[cfg(feature = "sandbox")]
+mod namespaces;
+#[cfg(feature = "sandbox")]
 mod prepare;
 mod prepared;
 #[cfg(feature = "sandbox")]
@@ -50,7 +52,7 @@ pub use error::SandboxError;
 pub use group::{Group, Groups};
 pub use limit::Limit;
 pub use limits::Limits;
-pub use prepared::Prepared;
+pub use prepared::{Isolation, Prepared};
 pub use report::{CPU_MEANS, CPU_OF_JOBS, Hold, Layer, NO_GROUP, SandboxReport, WATCHED};
 #[cfg(feature = "sandbox")]
 pub use sandbox::Sandbox;

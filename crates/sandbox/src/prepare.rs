@@ -6,8 +6,11 @@ use brigade_sys::descriptors::above_streams;
 use crate::error::SandboxError;
 use crate::files::rules;
 use crate::filters::filter;
-use crate::prepared::Prepared;
-use crate::report::{FILES, Layer, NO_FILTERS, PORTS, SIGNALS, SandboxReport, needs_landlock};
+use crate::namespaces::isolation;
+use crate::prepared::{Isolation, Prepared};
+use crate::report::{
+    FILES, Layer, NO_FILTERS, PORTS, SIGNALS, SandboxReport, needs_landlock, no_namespaces,
+};
 use crate::sandbox::{Level, Sandbox};
 
 impl Sandbox {
@@ -21,7 +24,9 @@ impl Sandbox {
 }
 
 fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
-    let report = report(sandbox, landlock_version(), has_filters());
+    let isolation = isolation(sandbox)?;
+    let mut report = report(sandbox, landlock_version(), has_filters());
+    let makes_namespaces = isolation.as_ref().map(|it| report_isolation(it, &mut report));
     if !report.is_complete() && !sandbox.best_effort {
         return Err(SandboxError::Missing { missing: report.missing_layers() });
     }
@@ -32,6 +37,7 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
     // Made even if the kernel has no filters, so that a wrong name is an error everywhere.
     let filter = filter(sandbox)?;
     Ok(Prepared {
+        isolation: isolation.filter(|_| makes_namespaces == Some(true)),
         files,
         filters: if has_filters() { vec![filter] } else { Vec::new() },
         capabilities: sandbox.level > Level::NoNetwork,
@@ -39,6 +45,22 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
         clears_environment: sandbox.level == Level::Strict,
         report,
     })
+}
+
+/// Adds whether the namespaces hold, and returns that.
+fn report_isolation(isolation: &Isolation, report: &mut SandboxReport) -> bool {
+    match isolation.namespaces().probe() {
+        Ok(()) => {
+            let network = if isolation.network { ", networks" } else { "" };
+            let files = if isolation.files.is_some() { ", files" } else { "" };
+            report.enforced(Layer::Namespaces, format!("System V IPC{network}{files}"));
+            true
+        }
+        Err(error) => {
+            report.missing(Layer::Namespaces, no_namespaces(&error));
+            false
+        }
+    }
 }
 
 /// Returns what holds on a kernel with this version of Landlock.

@@ -2,13 +2,15 @@
 
 use std::os::fd::OwnedFd;
 
-use brigade_sys::confine::{Filter, Restrictions};
+use brigade_sys::confine::{Filter, Namespaces, Restrictions, View, Visible};
 
 use crate::report::SandboxReport;
 
 /// A sandbox that was made once, for any number of processes.
 #[derive(Debug, Default)]
 pub struct Prepared {
+    /// The namespaces that the process makes for itself.
+    pub isolation: Option<Isolation>,
     /// The rules of Landlock.
     pub files: Option<OwnedFd>,
     /// Filters of system calls, as the words of their instructions.
@@ -23,10 +25,31 @@ pub struct Prepared {
     pub report: SandboxReport,
 }
 
+/// Namespaces that a process makes for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Isolation {
+    /// It has no network.
+    pub network: bool,
+    /// The files that stay visible; `None` for all.
+    pub files: Option<Vec<Visible>>,
+}
+
+impl Isolation {
+    /// Returns it in the form that a process can use.
+    pub fn namespaces(&self) -> Namespaces {
+        Namespaces { network: self.network, view: self.files.clone().map(View::new) }
+    }
+}
+
 impl Prepared {
     /// Returns what a program gives up before it is executed.
     pub fn into_restrictions(self) -> Restrictions {
         let filters = self.filters.iter().map(|words| Filter::from_words(words)).collect();
-        Restrictions { capabilities: self.capabilities, files: self.files, filters }
+        Restrictions {
+            namespaces: self.isolation.as_ref().map(Isolation::namespaces),
+            capabilities: self.capabilities,
+            files: self.files,
+            filters,
+        }
     }
 }

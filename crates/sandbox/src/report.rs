@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use brigade_sys::confine::{has_filters, landlock_version};
+use brigade_sys::confine::{Namespaces, View, has_filters, landlock_version};
 
 use crate::group::Groups;
 
@@ -171,6 +171,10 @@ fn what_holds() -> SandboxReport {
         report.missing(Layer::Network, NO_FILTERS);
     }
     report.enforced(Layer::Privileges, "no_new_privs, and capabilities that are dropped");
+    match (Namespaces { network: true, view: Some(View::new([])) }).probe() {
+        Ok(()) => report.enforced(Layer::Namespaces, "System V IPC, networks, files"),
+        Err(error) => report.missing(Layer::Namespaces, no_namespaces(&error)),
+    }
     let groups = Groups::find();
     match groups.memory_means() {
         Some(means) => report.enforced(Layer::Memory, means),
@@ -207,6 +211,14 @@ pub const CPU_MEANS: &str = "the clock of the worker's process, read by the host
 
 /// The means of the limit on processor time of jobs.
 pub const CPU_OF_JOBS: &str = "RLIMIT_CPU of each process, in whole seconds";
+
+/// Explains why there are no namespaces.
+pub(crate) fn no_namespaces(error: &std::io::Error) -> String {
+    format!(
+        "this user may not make namespaces here: {error}; see \
+         /proc/sys/user/max_user_namespaces, and rules of AppArmor or of the container"
+    )
+}
 
 /// Explains that an interface is too old.
 pub(crate) fn needs_landlock(least: u32, version: u32, kernel: &str) -> String {

@@ -21,6 +21,7 @@ pub struct Sandbox {
     pub(crate) calls: Vec<String>,
     pub(crate) processes: bool,
     pub(crate) threads: bool,
+    pub(crate) isolate: bool,
     pub(crate) before_initializer: bool,
     pub(crate) best_effort: bool,
     /// The sandbox is for a program that is executed in it.
@@ -63,6 +64,7 @@ impl Sandbox {
             calls: Vec::new(),
             processes: level != Level::Strict,
             threads: true,
+            isolate: false,
             before_initializer: false,
             best_effort: false,
             program: false,
@@ -115,6 +117,17 @@ impl Sandbox {
     /// Allows a system call, by its name: `chmod`.
     pub fn allow_call(mut self, name: impl Into<String>) -> Self {
         self.calls.push(name.into());
+        self
+    }
+
+    /// Adds namespaces of its own: of networks, of System V IPC and, at the level
+    /// [`strict`](Self::strict), of mounts, in which only allowed files exist. Without it, names,
+    /// sizes and times of other files can be seen. It costs about half a millisecond at the start
+    /// of a worker.
+    ///
+    /// Not all systems allow it to users who are not root.
+    pub fn isolate(mut self) -> Self {
+        self.isolate = true;
         self
     }
 

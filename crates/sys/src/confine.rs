@@ -1,15 +1,18 @@
-//! Takes rights away from this process that it never gets back: capabilities, files and networks
-//! (Landlock), and system calls (seccomp).
+//! Takes rights away from this process that it never gets back: the sight of others (namespaces),
+//! capabilities, files and networks (Landlock), and system calls (seccomp).
 //!
 //! [`Restrictions::apply`] only makes system calls, so it may also run between `fork` and `execve`.
-//! Capabilities go first, because a filter of system calls may forbid the other two; the filters go
-//! last for the same reason.
+//! Each step may forbid the ones before it: Landlock forbids mounts, and filters forbid all others.
+
+mod namespaces;
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
+
+pub use namespaces::{Namespaces, View, Visible};
 
 /// A number in a filter that stands for the id of the process to which the filter is applied.
 pub const THIS_PROCESS: u32 = 0x4272_6967;
@@ -58,6 +61,8 @@ impl Filter {
 /// Rights that a process gives up.
 #[derive(Debug, Default)]
 pub struct Restrictions {
+    /// Namespaces that it makes for itself.
+    pub namespaces: Option<Namespaces>,
     /// All capabilities but those that concern files.
     pub capabilities: bool,
     /// A set of rules of Landlock.
@@ -71,6 +76,8 @@ pub struct Restrictions {
 pub enum Step {
     /// The promise to gain no rights by executing programs.
     NoNewPrivileges,
+    /// Namespaces of others.
+    Namespaces,
     /// Capabilities.
     Capabilities,
     /// Files, networks and signals.
@@ -88,6 +95,9 @@ impl Restrictions {
     pub fn apply(&self) -> Result<(), (Step, io::Error)> {
         let at = |step| move |error: Errno| (step, error.into());
         set_no_new_privs(true).map_err(at(Step::NoNewPrivileges))?;
+        if let Some(namespaces) = &self.namespaces {
+            namespaces.enter().map_err(at(Step::Namespaces))?;
+        }
         if self.capabilities {
             keep_capabilities_for_files().map_err(at(Step::Capabilities))?;
         }

@@ -16,6 +16,7 @@
 //! proves to each side that the other is the process at the control socket. The link needs this
 //! proof too, because other processes could find the name of its server.
 
+use std::ffi::CString;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -137,6 +138,8 @@ pub struct Hello {
 /// A sandbox, in the form in which a worker hands it to the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
+    /// The namespaces that the worker makes for itself.
+    pub isolation: Option<Isolation>,
     /// `true` if there are rules for files.
     pub files: bool,
     /// The worker gives up its capabilities.
@@ -145,6 +148,28 @@ pub struct Confinement {
     pub filters: Vec<Vec<u64>>,
     /// The worker enters it before its initializer, and not after it.
     pub before_initializer: bool,
+}
+
+/// Namespaces that a worker makes for itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Isolation {
+    /// It has no network.
+    pub network: bool,
+    /// The files that stay visible; `None` for all.
+    pub files: Option<Vec<Visible>>,
+}
+
+/// A file, or a folder with all that is below it, that stays visible.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visible {
+    /// Its absolute path.
+    pub path: CString,
+    /// Another path under which it can be found.
+    pub alias: Option<CString>,
+    /// It is a folder.
+    pub is_folder: bool,
+    /// It may be changed.
+    pub is_writable: bool,
 }
 
 /// The kind of a link.

@@ -2,8 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
-use brigade_sys::confine::{Filter, Restrictions, Step, threads};
-use brigade_wire::handshake::Confinement;
+use brigade_sys::confine::{self, Filter, Namespaces, Restrictions, Step, View, threads};
+use brigade_wire::handshake::{Confinement, Isolation, Visible};
 
 /// A sandbox of the host's greeting.
 #[derive(Debug)]
@@ -16,9 +16,10 @@ impl Sandbox {
     pub(crate) fn new(confinement: &Confinement, files: Option<OwnedFd>) -> Self {
         let filters = confinement.filters.iter();
         let filters = filters.map(|words| Filter::from_words(words).of_this_process()).collect();
+        let namespaces = confinement.isolation.as_ref().map(namespaces);
         let capabilities = confinement.capabilities;
         Self {
-            restrictions: Restrictions { capabilities, files, filters },
+            restrictions: Restrictions { namespaces, capabilities, files, filters },
             before_initializer: confinement.before_initializer,
         }
     }
@@ -37,6 +38,7 @@ impl Sandbox {
         self.restrictions.apply().map_err(|(step, error)| {
             let what = match step {
                 Step::NoNewPrivileges => "give up new privileges",
+                Step::Namespaces => "make namespaces of its own",
                 Step::Capabilities => "give up its capabilities",
                 Step::Files => "close files and networks (Landlock)",
                 Step::Calls => "close system calls (seccomp)",
@@ -44,4 +46,15 @@ impl Sandbox {
             format!("it cannot {what}: {error}")
         })
     }
+}
+
+fn namespaces(isolation: &Isolation) -> Namespaces {
+    let visible = |it: &Visible| confine::Visible {
+        path: it.path.clone(),
+        alias: it.alias.clone(),
+        is_folder: it.is_folder,
+        is_writable: it.is_writable,
+    };
+    let view = isolation.files.as_ref().map(|files| View::new(files.iter().map(visible)));
+    Namespaces { network: isolation.network, view }
 }

@@ -140,8 +140,8 @@ impl Host {
     /// Completes the handshake correctly.
     fn complete(self) -> Ready {
         let slots = self.greet(self.hello());
-        let link =
-            ipc::connect(&self.answer().server, &self.token, message_limit(LIMIT)).expect("a link");
+        let (server, limit) = (self.answer().server, message_limit(LIMIT));
+        let link = ipc::connect(&self.folder, &server, &self.token, limit).expect("a link");
         self.go();
         assert_eq!(self.receive(), FromWorkerControl::Ready);
         assert!(!self.folder.exists(), "the folder outlives the handshake");
@@ -375,7 +375,7 @@ fn a_host_that_ends_at_any_step_leaves_nothing_behind() {
 fn a_connection_without_the_token_is_refused() {
     let host = Host::start();
     host.greet(host.hello());
-    let link = ipc::connect(&host.answer().server, &Token::random(), LIMIT);
+    let link = ipc::connect(&host.folder, &host.answer().server, &Token::random(), LIMIT);
     host.go();
     host.assert_ends(exit_code::LINK_REFUSED, "token");
     drop(link);

@@ -33,6 +33,11 @@ pub(crate) struct SandboxOptions {
     #[arg(long, value_name = "PORT", requires = "sandbox", value_parser = parse_number::<u16>)]
     pub(crate) connect: Vec<u16>,
 
+    /// Hide all other files from jobs in a strict sandbox, names and sizes too, and give them a
+    /// network and System V IPC of their own, by namespaces of the kernel
+    #[arg(long, requires = "sandbox")]
+    pub(crate) isolate: bool,
+
     /// Go on without the parts of the sandbox that this machine cannot enforce
     #[arg(long, requires = "sandbox")]
     pub(crate) best_effort: bool,
@@ -68,6 +73,7 @@ impl SandboxOptions {
             write: self.write.clone(),
             execute: self.execute.clone(),
             connect: self.connect.clone(),
+            isolate: self.isolate,
             best_effort: self.best_effort,
         }
     }
@@ -87,6 +93,7 @@ impl SandboxOptions {
         }
         let ports = self.connect.iter();
         words.extend(ports.flat_map(|port| ["--connect".into(), port.to_string().into()]));
+        words.extend(self.isolate.then(|| "--isolate".into()));
         words.extend(self.best_effort.then(|| "--best-effort".into()));
         words
     }

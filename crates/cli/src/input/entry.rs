@@ -39,6 +39,8 @@ pub(crate) struct Specification {
     read: Option<Vec<PathBuf>>,
     /// Paths that it may read and change there.
     write: Option<Vec<PathBuf>>,
+    /// All other files are hidden there.
+    isolate: Option<bool>,
     /// The most memory that it may take.
     memory: Option<Size>,
     /// The longest processor time.
@@ -166,8 +168,8 @@ impl Specification {
     }
 
     fn has_confinement(&self) -> bool {
-        let paths = self.read.is_some() || self.write.is_some();
-        paths || self.sandbox.is_some() || self.memory.is_some() || self.cpu_time.is_some()
+        let rights = self.read.is_some() || self.write.is_some() || self.isolate.is_some();
+        rights || self.sandbox.is_some() || self.memory.is_some() || self.cpu_time.is_some()
     }
 
     /// Makes the confinement of a job, with missing fields from `defaults`.
@@ -179,6 +181,7 @@ impl Specification {
             level: self.sandbox.or(defaults.sandbox),
             read: paths(&self.read, &defaults.read),
             write: paths(&self.write, &defaults.write),
+            isolate: self.isolate.or(defaults.isolate).unwrap_or(false),
             ..Rights::default()
         };
         let resources = Resources {

@@ -18,6 +18,29 @@ fn a_job_in_a_strict_sandbox_has_only_what_it_was_given() {
 }
 
 #[test]
+fn an_isolated_job_sees_no_other_file() {
+    let dir = TestDir::new();
+    dir.write("in", "input\n");
+    dir.write("secret", "secret\n");
+    let strict = ["--sandbox", "strict", "--isolate", "--read", "in", "--shell", "--"];
+    let job = "cat in; cat secret; test -e /home || echo hidden #";
+    let ran = dir.run(&[&strict[..], &[job, ":::", "x"]].concat());
+    assert_eq!(ran.stdout, "input\nhidden\n", "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("No such file").count(), 1, "{}", ran.stderr);
+    dir.write(
+        "jobs.toml",
+        r#"
+        [defaults]
+        sandbox = "strict"
+        isolate = true
+        [[job]]
+        shell = "test -e secret || echo hidden"
+        "#,
+    );
+    assert_eq!(dir.run(&["jobs.toml"]).stdout, "hidden\n");
+}
+
+#[test]
 fn a_job_that_takes_too_much_fails_with_the_limit() {
     let dir = TestDir::new();
     let fills = "head -c 100M /dev/zero | tail -c 100M > /dev/null; exit 1";

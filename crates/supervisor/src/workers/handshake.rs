@@ -19,7 +19,8 @@ use brigade_sys::crash::{self, CrashArea};
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{
-    Answer, Confinement, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token,
+    Answer, Confinement, FromWorkerControl, Hello, Isolation, LinkKind, ToWorkerControl, Token,
+    Visible,
 };
 use brigade_wire::link::connect::HostEnd;
 use brigade_wire::link::{message_limit, ring};
@@ -131,7 +132,7 @@ impl<S: Supervised> Handshake<'_, S> {
         let server = self.check(&answer)?;
         self.process.set_worker_pid(answer.pid);
         let same_build = BuildIdentity::from_bytes(answer.identity) == build_identity();
-        let Some(connector) = self.settings.connector else {
+        let Some((connector, folder)) = self.settings.connector.zip(folder) else {
             // The rings exist from the start, so the answer completes the handshake.
             let end = Box::new(ring::HostEnd::new(&segment, credit, limit));
             let results = results.filter(|_| answer.arenas);
@@ -141,7 +142,7 @@ impl<S: Supervised> Handshake<'_, S> {
             let connection = connection.with_memory(results, reads_arguments, ringers);
             return Ok(Connected { connection, receiver: None, initializing: None });
         };
-        let connect = || connector.connect(server, &self.token, limit);
+        let connect = || connector.connect(folder, server, &self.token, limit);
         let connected = self.process.connect(connect);
         let link = connected.ok_or(HandshakeError::Gone)?.map_err(|error| {
             HandshakeError::Transient(format!("its link cannot be opened: {error}"))
@@ -377,11 +378,21 @@ impl<S: Supervised> Handshake<'_, S> {
 
 fn confinement(sandbox: &Prepared) -> Confinement {
     Confinement {
+        isolation: sandbox.isolation.as_ref().map(isolation),
         files: sandbox.files.is_some(),
         capabilities: sandbox.capabilities,
         filters: sandbox.filters.clone(),
         before_initializer: sandbox.before_initializer,
     }
+}
+
+fn isolation(isolation: &brigade_sandbox::Isolation) -> Isolation {
+    let visible = |it: &brigade_sys::confine::Visible| {
+        let (path, alias) = (it.path.clone(), it.alias.clone());
+        Visible { path, alias, is_folder: it.is_folder, is_writable: it.is_writable }
+    };
+    let files = isolation.files.as_ref().map(|files| files.iter().map(visible).collect());
+    Isolation { network: isolation.network, files }
 }
 
 fn is_crash(packet: &[u8]) -> bool {

@@ -27,8 +27,15 @@ pub trait HostConnector: fmt::Debug + Send + Sync {
     /// most `limit` bytes.
     ///
     /// # Errors
-    /// If the server is gone, descriptors run out, or `server` is not the name of a server.
-    fn connect(&self, server: &str, token: &Token, limit: usize) -> io::Result<HostEnd>;
+    /// If the server is gone, descriptors run out, or `server` is not the name of a server in the
+    /// folder of this worker.
+    fn connect(
+        &self,
+        folder: &Path,
+        server: &str,
+        token: &Token,
+        limit: usize,
+    ) -> io::Result<HostEnd>;
 }
 
 /// The host's end of a link that was opened in the handshake.

@@ -1,0 +1,168 @@
+//! Namespaces of its own for a process: of networks, of System V IPC, and of mounts, in which only
+//! chosen files are visible.
+//!
+//! A process without the rights of root makes a namespace of users first, in which it may do the
+//! rest, and gives up what it may do there in the end.
+//!
+//! [`Namespaces::enter`] only makes system calls, so it may also run between `fork` and `execve`.
+
+mod probe;
+mod view;
+
+pub use view::{View, Visible};
+
+use std::io::Write;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities};
+
+/// Namespaces that a process makes for itself.
+#[derive(Debug)]
+pub struct Namespaces {
+    /// No network but a loopback interface that is down.
+    pub network: bool,
+    /// The files that stay visible; `None` for all.
+    pub view: Option<View>,
+}
+
+impl Namespaces {
+    /// Returns whether this machine makes such namespaces, by making them in a process that ends at
+    /// once.
+    ///
+    /// # Errors
+    /// The error of the system with which it failed.
+    pub fn probe(&self) -> std::io::Result<()> {
+        probe::run(self)
+    }
+
+    /// Makes the namespaces. This must be the only thread of its process.
+    pub(super) fn enter(&self) -> Result<(), Errno> {
+        let mut own = UnshareFlags::NEWIPC;
+        own.set(UnshareFlags::NEWNET, self.network);
+        own.set(UnshareFlags::NEWNS, self.view.is_some());
+        // In a namespace of users, root could not open the files of others.
+        let is_root = unshare(own).is_ok();
+        if !is_root {
+            let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+            unshare(own | UnshareFlags::NEWUSER)?;
+            write_own(c"/proc/self/setgroups", b"deny")?;
+            write_own(c"/proc/self/uid_map", Line::of(user).bytes())?;
+            write_own(c"/proc/self/gid_map", Line::of(group).bytes())?;
+        }
+        if let Some(view) = &self.view {
+            view.enter()?;
+        }
+        if !is_root {
+            let none = CapabilitySet::empty();
+            let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+            set_capabilities(None, sets)?;
+        }
+        Ok(())
+    }
+}
+
+fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
+    // SAFETY: neither memory nor descriptors are unshared, so no other code notices.
+    unsafe { rustix::thread::unshare_unsafe(flags) }
+}
+
+fn write_own(path: &std::ffi::CStr, text: &[u8]) -> Result<(), Errno> {
+    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let written = rustix::io::write(file, text)?;
+    if written == text.len() { Ok(()) } else { Err(Errno::IO) }
+}
+
+/// A line that maps a number to itself, without an allocation.
+struct Line {
+    text: [u8; 32],
+    length: usize,
+}
+
+impl Line {
+    fn of(number: u32) -> Self {
+        let mut text = [0; 32];
+        let mut rest = text.as_mut_slice();
+        let room = rest.len();
+        // Two numbers of at most ten digits fit.
+        let _ = write!(rest, "{number} {number} 1");
+        let length = room - rest.len();
+        Self { text, length }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.text[..self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::net::UdpSocket;
+
+    use rustix::process::{Signal, parent_process_death_signal, set_parent_process_death_signal};
+
+    use super::*;
+    use crate::fork::tests::in_a_copy;
+
+    fn visible(path: &std::path::Path, is_writable: bool) -> Visible {
+        Visible::new(path, is_writable).unwrap()
+    }
+
+    #[test]
+    fn a_line_has_the_longest_numbers() {
+        assert_eq!(Line::of(u32::MAX).bytes(), b"4294967295 4294967295 1");
+        assert_eq!(Line::of(0).bytes(), b"0 0 1");
+    }
+
+    #[test]
+    fn only_chosen_files_are_visible_and_only_some_writable() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("read/within")).unwrap();
+        fs::write(path("read/file"), "text").unwrap();
+        fs::write(path("closed"), "text").unwrap();
+        fs::write(path("single"), "text").unwrap();
+        std::os::unix::fs::symlink(path("read"), path("link")).unwrap();
+        let all = [
+            visible(&path("read"), false),
+            visible(&path("read/within"), true),
+            visible(&path("single"), false),
+            visible(&path("link/file"), false),
+        ];
+        let namespaces = Namespaces { network: true, view: Some(View::new(all)) };
+        namespaces.probe().unwrap();
+        assert!(in_a_copy(|| {
+            set_parent_process_death_signal(Some(Signal::USR1)).unwrap();
+            namespaces.enter().unwrap();
+            let is_text = |name| fs::read_to_string(path(name)).is_ok_and(|it| it == "text");
+            let checks = [
+                is_text("read/file"),
+                is_text("single"),
+                is_text("link/file"),
+                !path("closed").exists(),
+                fs::write(path("read/new"), "").is_err(),
+                fs::write(path("new"), "").is_err(),
+                fs::write(path("read/within/new"), "").is_ok(),
+                fs::read_dir("/").unwrap().count() == 1,
+                !std::path::Path::new("/proc/self").exists(),
+                UdpSocket::bind("127.0.0.1:0").is_ok_and(|it| it.connect("127.0.0.1:9").is_err()),
+                parent_process_death_signal().unwrap() == Some(Signal::USR1),
+            ];
+            checks.iter().all(|it| *it)
+        }));
+        assert!(path("read/within/new").exists());
+        assert_eq!(fs::read_to_string(path("closed")).unwrap(), "text", "outside all is as before");
+    }
+
+    #[test]
+    fn a_view_that_cannot_be_made_is_an_error_of_the_probe() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = visible(folder.path(), false);
+        drop(folder);
+        let namespaces = Namespaces { network: false, view: Some(View::new([file])) };
+        let error = namespaces.probe().unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    }
+}

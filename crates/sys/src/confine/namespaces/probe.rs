@@ -1,0 +1,49 @@
+//! Makes namespaces in a process that ends at once, at the cost of `vfork`: it has the memory of
+//! this one, which is suspended meanwhile.
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use rustix::io::Errno;
+
+use super::Namespaces;
+use crate::signals::Blocked;
+
+/// Data that both processes have.
+struct Shared<'a> {
+    namespaces: &'a Namespaces,
+    result: Result<(), Errno>,
+}
+
+/// The longest path is on it, and a few numbers.
+const STACK_BYTES: usize = 64 * 1024;
+
+pub(super) fn run(namespaces: &Namespaces) -> io::Result<()> {
+    let mut stack: Box<[MaybeUninit<u128>]> =
+        vec![MaybeUninit::uninit(); STACK_BYTES / size_of::<u128>()].into();
+    let mut shared = Shared { namespaces, result: Err(Errno::CANCELED) };
+    let _blocked = Blocked::all();
+    let top = stack.as_mut_ptr_range().end;
+    // Without a signal at its end, no other code takes it for a child of its own.
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK;
+    // SAFETY: the stack is ours, and this thread is suspended until the child has ended, which has
+    // the only reference to `shared` meanwhile. It only makes system calls.
+    let pid = unsafe { libc::clone(child, top.cast(), flags, (&raw mut shared).cast()) };
+    if pid == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the child is ours; a null pointer takes no status. No signal interrupts it.
+    unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) };
+    shared.result.map_err(Into::into)
+}
+
+extern "C" fn child(shared: *mut c_void) -> c_int {
+    // SAFETY: the parent passes a `Shared`, to which nobody else has access until this process
+    // ends.
+    let shared = unsafe { &mut *shared.cast::<Shared<'_>>() };
+    shared.result = shared.namespaces.enter();
+    // SAFETY: ends the child without running any code of its parent's.
+    unsafe { libc::_exit(0) }
+}
