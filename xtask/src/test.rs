@@ -207,7 +207,9 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         .variable("BRIGADE_SCHEDULER_STEPS", SCHEDULER_STEPS);
     let stress_arguments = seeded::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
     // The rounds alternate between the links.
-    let fuzz_arguments = seeded::with_seed(&["--rounds".to_owned(), fuzz_rounds.to_string()]);
+    let rounds = ["--rounds".to_owned(), fuzz_rounds.to_string()];
+    let fuzz_arguments = seeded::with_seed(&rounds);
+    let hostile = [&["--hostile".to_owned()], &fuzz_arguments[..]].concat();
     let mut builds = vec![loom::build(), asan::build()];
     builds.extend(crashes::builds());
     builds.extend(features(resolution, tools.hack).into_iter().map(|(_, check)| check));
@@ -244,6 +246,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
             STRESS.check(&stress_arguments)
         }),
         Step::new("fuzz", FUZZ.repeat_line(&fuzz_arguments), move || FUZZ.check(&fuzz_arguments)),
+        Step::new("attackers", FUZZ.repeat_line(&hostile), move || FUZZ.check(&hostile)),
     ];
     // After the tests over ipc.
     steps.splice(7..7, in_a_sandbox.map(|tests| Step::cargo("tests in a sandbox", tests)));
@@ -283,6 +286,7 @@ mod tests {
             "BRIGADE_SCHEDULER_STEPS=1000000 cargo test -p brigade-scheduler --lib",
             "cargo xtask stress --seed ",
             "cargo xtask fuzz --seed ",
+            "cargo xtask fuzz --hostile --seed ",
         ] {
             assert!(
                 commands.iter().any(|command| command.starts_with(start)),

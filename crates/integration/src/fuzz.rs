@@ -8,9 +8,12 @@
 //! it, or be garbled. A round also fails if anything hangs, or if the host panics, takes too much
 //! memory, or keeps any resource.
 //!
+//! In rounds of the other kind the workers themselves are attackers ([`hostile`]).
+//!
 //! A round depends on its own seed only; a failure prints a line with that seed that repeats it.
 
 mod guilty;
+mod hostile;
 mod innocent;
 mod memory;
 mod notes;
@@ -29,6 +32,7 @@ use brigade_testkit::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::watch::Watch;
+pub use hostile::attack;
 pub use summary::Summary;
 
 /// Settings of a run.
@@ -38,6 +42,8 @@ pub struct Settings {
     pub seed: u64,
     /// Length of the run.
     pub amount: Amount,
+    /// The workers are attackers that know the protocol.
+    pub hostile: bool,
     /// The link to use; `None` alternates between both.
     pub link: Option<Wire>,
 }
@@ -85,20 +91,30 @@ pub fn run(settings: &Settings) -> Result<Summary, String> {
         }
         let seed = settings.seed.wrapping_add(round);
         let by_turns = if seed.is_multiple_of(2) { Wire::Ring } else { Wire::Ipc };
-        one_round(seed, settings.link.unwrap_or(by_turns), &mut summary)?;
+        let link = settings.link.unwrap_or(by_turns);
+        one_round(seed, link, settings.hostile, &mut summary)?;
     }
     Ok(summary)
 }
 
-fn one_round(seed: u64, link: Wire, summary: &mut Summary) -> Result<(), String> {
-    let repeat = format!("cargo xtask fuzz --seed {seed} --rounds 1 --link {}", link.name());
+fn one_round(seed: u64, link: Wire, is_hostile: bool, summary: &mut Summary) -> Result<(), String> {
+    let kind = if is_hostile { "--hostile " } else { "" };
+    let link_name = link.name();
+    let repeat = format!("cargo xtask fuzz {kind}--seed {seed} --rounds 1 --link {link_name}");
     let watch = Watch::start(repeat.clone());
     let mut random = Random::new(seed);
-    let plan = plan::Plan::new(&mut random, link);
-    let played = round::run(&plan, &mut random, &watch, summary);
+    let (plan, played) = if is_hostile {
+        let plan = hostile::Plan::new(seed, &mut random, link);
+        let played = hostile::run(&plan, &mut random, &watch, summary);
+        (format!("{plan:?}"), played)
+    } else {
+        let plan = plan::Plan::new(&mut random, link);
+        let played = round::run(&plan, &mut random, &watch, summary);
+        (format!("{plan:?}"), played)
+    };
     let panics = std::mem::take(&mut *PANICS.lock().unwrap_or_else(PoisonError::into_inner));
     let no_panic = panics.first().map_or(Ok(()), |panic| Err(format!("the host: {panic}")));
-    played.and(no_panic).map_err(|problem| format!("{problem}\nin {plan:?}\nrepeat with: {repeat}"))
+    played.and(no_panic).map_err(|problem| format!("{problem}\nin {plan}\nrepeat with: {repeat}"))
 }
 
 fn record_panics() {

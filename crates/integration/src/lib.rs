@@ -8,7 +8,9 @@
 //! - [`Helper`] runs one of the programs in `src/bin` with its own temporary folder.
 //! - [`scribble`] is a task that writes over the memory that its worker shares with the host.
 //! - [`stress`] is the program that does everything at random.
-//! - [`fuzz`] is the program whose tasks scribble over everything that they can reach.
+//! - [`fuzz`] is the program whose tasks scribble over everything that they can reach, or whose
+//!   workers are attackers.
+//! - [`liar`] is the worker's half of the protocol, for programs that lie with it.
 //!
 //! ```
 //! brigade::init_for_tests!();
@@ -31,6 +33,7 @@ mod common;
 mod consistent;
 pub mod fuzz;
 mod helper;
+pub mod liar;
 mod log;
 pub mod scribble;
 mod spans;

@@ -24,12 +24,18 @@ struct Arguments {
     /// Number of rounds, instead of a time.
     #[arg(long, conflicts_with = "seconds")]
     rounds: Option<u64>,
+    /// The workers are attackers that know the protocol.
+    #[arg(long)]
+    hostile: bool,
     /// Link to use. Default: both, alternately.
     #[arg(long)]
     link: Option<Wire>,
 }
 
 fn main() -> ExitCode {
+    if fuzz::attack() {
+        return ExitCode::SUCCESS;
+    }
     brigade::init();
     let arguments = Arguments::parse();
     let settings = Settings {
@@ -38,6 +44,7 @@ fn main() -> ExitCode {
             Some(rounds) => Amount::Rounds(rounds),
             None => Amount::Time(Duration::from_secs(arguments.seconds)),
         },
+        hostile: arguments.hostile,
         link: arguments.link,
     };
     println!("seed {}", settings.seed);

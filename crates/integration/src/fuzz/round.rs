@@ -60,17 +60,12 @@ pub(super) fn run(
     for case in cases {
         case.judge(&notes, plan.retries, summary)?;
     }
-    let peak = peak_memory();
     wait_until("the end of what the pool has started", BOUND, || {
         processes::with_variable(FOLDER, &cookie).is_empty()
     });
     leaks.assert_none(BOUND);
-    let more = peak.saturating_sub(before);
-    if more > MEMORY {
-        return Err(format!("the host took {} MiB more at its peak", more >> 20));
-    }
+    check_memory(before, summary)?;
     summary.rounds += 1;
-    summary.peak = summary.peak.max(peak);
     summary.longest_round = summary.longest_round.max(begin.elapsed());
     Ok(())
 }
@@ -108,8 +103,19 @@ fn play(
     })
 }
 
+/// Checks the memory that the host has taken at most since the peak was forgotten.
+pub(super) fn check_memory(before: u64, summary: &mut Summary) -> Result<(), String> {
+    let peak = peak_memory();
+    summary.peak = summary.peak.max(peak);
+    let more = peak.saturating_sub(before);
+    if more > MEMORY {
+        return Err(format!("the host took {} MiB more at its peak", more >> 20));
+    }
+    Ok(())
+}
+
 /// Resets the peak of resident memory.
-fn forget_the_peak() {
+pub(super) fn forget_the_peak() {
     // If that fails, the peak of earlier rounds counts, which makes the bound less strict.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }

@@ -15,6 +15,10 @@ pub struct Summary {
     pub(super) garbled: u64,
     pub(super) died: u64,
     pub(super) late: u64,
+    /// Values of attackers.
+    pub(super) forged: u64,
+    /// Tasks of attackers that failed.
+    pub(super) failed: u64,
     /// Number of scribbles per link and target.
     targets: BTreeMap<(Wire, Target), u64>,
     guilty: BTreeMap<Wire, u64>,
@@ -56,6 +60,10 @@ impl fmt::Display for Summary {
             out,
             "innocent tasks: {right} right; of workers that were scribbled over: {died} died, {late} late, {garbled} garbled"
         )?;
+        if self.forged + self.failed > 0 {
+            let Self { forged, failed, .. } = self;
+            writeln!(out, "tasks of attackers: {forged} with a value, {failed} failed")?;
+        }
         write!(out, "memory of the host at its peak: {} MiB", self.peak >> 20)?;
         for (link, count) in &self.guilty {
             write!(out, "\nguilty tasks over {}: {count}", link.name())?;
