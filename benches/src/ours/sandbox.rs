@@ -27,6 +27,10 @@ fn sandboxed(link: Link) -> PoolBuilder {
     plain(link).sandbox(Sandbox::strict())
 }
 
+fn isolated(link: Link) -> PoolBuilder {
+    plain(link).sandbox(Sandbox::strict().isolate())
+}
+
 fn limited(link: Link) -> PoolBuilder {
     plain(link).limits(Limits::new().memory(LIMIT).open_files(64).file_size(1 << 30).core_size(0))
 }
@@ -38,17 +42,19 @@ const LIMIT: u64 = 512 << 20;
 const MORE: usize = 20;
 
 fn starts(link: Link, load: &Load, report: &mut Report) -> Outcome<()> {
-    let (mut open, mut closed, mut bounded) =
-        (Sample::default(), Sample::default(), Sample::default());
+    let builders = [plain, sandboxed, isolated, limited];
+    let mut samples = <[Sample; 4]>::default();
     for _ in 0..MORE * load.starts {
-        open.add(start(plain(link))?);
-        closed.add(start(sandboxed(link))?);
-        bounded.add(start(limited(link))?);
+        for (builder, sample) in builders.iter().zip(&mut samples) {
+            sample.add(start(builder(link))?);
+        }
     }
-    let (open, closed, bounded) = (open.median()?, closed.median()?, bounded.median()?);
+    let [open, closed, isolated, bounded] = samples.map(|mut sample| sample.median());
+    let open = open?;
     report.record("start_plain_p50_seconds", open);
-    report.record("start_more_in_a_sandbox_seconds", closed - open);
-    report.record("start_more_with_limits_seconds", bounded - open);
+    report.record("start_more_in_a_sandbox_seconds", closed? - open);
+    report.record("start_more_isolated_seconds", isolated? - open);
+    report.record("start_more_with_limits_seconds", bounded? - open);
     Ok(())
 }
 

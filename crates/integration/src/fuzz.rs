@@ -8,7 +8,7 @@
 //! it, or be garbled. A round also fails if anything hangs, or if the host panics, takes too much
 //! memory, or keeps any resource.
 //!
-//! In rounds of the other kind the workers themselves are attackers ([`hostile`]).
+//! In rounds of the other kind the workers themselves are attackers (`hostile`).
 //!
 //! A round depends on its own seed only; a failure prints a line with that seed that repeats it.
 

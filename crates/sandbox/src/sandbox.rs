@@ -122,8 +122,8 @@ impl Sandbox {
 
     /// Adds namespaces of its own: of networks, of System V IPC and, at the level
     /// [`strict`](Self::strict), of mounts, in which only allowed files exist. Without it, names,
-    /// sizes and times of other files can be seen. It costs about half a millisecond at the start
-    /// of a worker.
+    /// sizes and times of other files can be seen. It costs almost a millisecond at the start of a
+    /// worker.
     ///
     /// Not all systems allow it to users who are not root.
     pub fn isolate(mut self) -> Self {
