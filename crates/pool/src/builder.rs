@@ -3,6 +3,7 @@
 mod check;
 mod confine;
 mod observe;
+mod start;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -28,6 +29,9 @@ use crate::error::PoolError;
 #[must_use = "a builder does nothing until `build`"]
 pub struct PoolBuilder {
     workers: Option<usize>,
+    spare_workers: Option<usize>,
+    /// Without another number, there are as many spare workers as workers.
+    spares_as_workers: bool,
     cores: Option<CorePool>,
     cores_per_worker: Option<usize>,
     #[cfg(feature = "sandbox")]

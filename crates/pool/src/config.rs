@@ -18,7 +18,7 @@ use crate::error::PoolError;
 use crate::task_span::TraceContext;
 
 /// Upper bound of `workers`. A larger number is almost certainly a typing error.
-const MAX_WORKERS: usize = 4096;
+pub(crate) const MAX_WORKERS: usize = 4096;
 
 /// The settings of a pool. The builder holds them with their defaults; its `build` fills in those
 /// that have to be found out, and checks them all.
@@ -49,7 +49,8 @@ pub(crate) struct Config {
 impl Config {
     /// Returns the terms of each arena: the workers and the host have equal shares.
     pub(crate) fn buffer_terms(&self) -> Terms {
-        let budget = self.buffer_budget / (self.scheduler.workers + 1);
+        let budget =
+            self.buffer_budget / (self.scheduler.workers + self.scheduler.spare_workers + 1);
         // What an arena keeps counts as memory of its worker.
         let most = self.supervisor.limits.memory_limit().map(|limit| limit / 8);
         let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
@@ -71,6 +72,7 @@ impl Default for Config {
             scheduler: Settings {
                 workers: 1,
                 min_workers: 0,
+                spare_workers: 0,
                 idle_timeout: None,
                 max_tasks: None,
                 max_age: None,

@@ -126,7 +126,8 @@ impl Drive {
         }
         #[cfg(feature = "recording")]
         drive.shared.register();
-        if drive.shared.config.scheduler.min_workers > 0 {
+        let settings = &drive.shared.config.scheduler;
+        if settings.min_workers.max(settings.spare_workers) > 0 {
             drive.shared.step(Event::Tick, EventData::Nothing);
         }
         Ok(drive)

@@ -79,7 +79,7 @@ impl<T: TaskData> Scheduler<T> {
 
     #[inline]
     fn take_idle_worker(&mut self) -> Option<u32> {
-        let slot = self.workers.take_idle()?;
+        let slot = self.workers.take_free()?;
         debug_assert_eq!(self.workers[slot as usize].state, WorkerState::Ready);
         Some(slot)
     }
@@ -105,6 +105,9 @@ impl<T: TaskData> Scheduler<T> {
         }
         if self.settings.max_tasks.is_some() {
             self.retire_after_last_task(slot, outbox);
+        }
+        if self.settings.spare_workers > 0 && !self.workers.is_complete() {
+            self.workers.set_changed();
         }
     }
 

@@ -7,10 +7,10 @@ use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskKey};
 impl<T: TaskData> Scheduler<T> {
     /// Moves prefetched tasks to idle workers.
     pub(crate) fn balance(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
-        if self.workers.is_complete() && self.workers.idle().is_empty() {
+        if self.workers.is_complete() && self.workers.free().is_empty() {
             return;
         }
-        let stolen = !self.workers.idle().is_empty() && self.steal_for_the_idle(outbox);
+        let stolen = !self.workers.free().is_empty() && self.steal_for_the_idle(outbox);
         let waits = |index| self.newest_prefetched(index).is_some();
         if !stolen && (0..self.workers.len()).any(waits) {
             self.plan_rescue(now, outbox);

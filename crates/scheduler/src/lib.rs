@@ -38,6 +38,7 @@
 //! let settings = Settings {
 //!     workers: 1,
 //!     min_workers: 0,
+//!     spare_workers: 0,
 //!     idle_timeout: None,
 //!     max_tasks: None,
 //!     max_age: None,

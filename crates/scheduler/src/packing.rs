@@ -45,7 +45,7 @@ impl<T: TaskData> Scheduler<T> {
         now: Monotonic,
         outbox: &mut Outbox<T>,
     ) -> Option<u32> {
-        if !self.run_times.are_short() || self.workers.idle().is_empty() {
+        if !self.run_times.are_short() || self.workers.free().is_empty() {
             return None;
         }
         let worker = self.workers.current();
@@ -83,7 +83,7 @@ impl<T: TaskData> Scheduler<T> {
     pub(crate) fn rescue(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         let Some(plan) = self.rescue.take_if(|plan| plan.due <= now) else { return };
         self.alarms.set_pool(PoolAlarm::Rescue, None);
-        let wanted = !self.workers.idle().is_empty() || self.has_vacancy();
+        let wanted = !self.workers.free().is_empty() || self.has_vacancy();
         // Submitters that packed tasks since the last check will most likely go on. Planning a new
         // check each time would wake the driver each time.
         let mut goes_on = plan.packed || plan.first;
@@ -112,7 +112,7 @@ impl<T: TaskData> Scheduler<T> {
     /// Revokes the tasks that, as far as is known now, the worker should not have been sent.
     fn take_back(&mut self, index: usize, outbox: &mut Outbox<T>) {
         let (depth, tasks) = (self.depth(), self.workers[index].tasks());
-        let count = match self.workers.idle().last() {
+        let count = match self.workers.free().last() {
             // It may not have started even the first one, which an idle worker starts at once.
             Some(idle) if self.workers[index].stalled => {
                 let idle = *idle;

@@ -37,7 +37,10 @@ impl<T: TaskData> Scheduler<T> {
         // to half of what there is for each worker. Enough tasks are left for the others.
         let has_room = |worker: &WorkerEntry| {
             let load = worker.load();
-            worker.may_prefetch() && (load < depth || (load < deepest && load * twice_all < queued))
+            // A worker without a task is a spare one, if any.
+            load > 0
+                && worker.may_prefetch()
+                && (load < depth || (load < deepest && load * twice_all < queued))
         };
         let current = self.workers.current();
         let slot = if has_room(current) && !current.load().is_multiple_of(self.pack()) {

@@ -109,7 +109,12 @@ impl<T: TaskData> Scheduler<T> {
         self.tasks.waiting()
     }
 
-    /// Returns the current maximum number of workers.
+    /// Returns the current number of workers that may have tasks at a time.
+    pub fn workers_at_work(&self) -> usize {
+        self.workers.at_work()
+    }
+
+    /// Returns the current maximum number of workers, including spare ones.
     pub fn target(&self) -> usize {
         self.workers.target()
     }

@@ -70,7 +70,7 @@ impl<T: TaskData> Scheduler<T> {
             .map(|worker| worker.id.slot)
             .collect();
         assert_eq!(listed, idle, "the idle list is wrong");
-        let blocked = self.tasks.queued() == 0 || self.workers.idle().is_empty();
+        let blocked = self.tasks.queued() == 0 || self.workers.free().is_empty();
         assert!(blocked, "a task waits although a worker is idle");
     }
 

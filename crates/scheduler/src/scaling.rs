@@ -26,17 +26,33 @@ impl<T: TaskData> Scheduler<T> {
 
     /// Returns the number of workers that are kept even if there is nothing to do.
     pub(crate) fn min_workers(&self) -> usize {
-        let open = self.lifecycle.is_open() && !self.lifecycle.is_quiescent();
-        if open { self.settings.min_workers.min(self.workers.target()) } else { 0 }
+        let settings = &self.settings;
+        let kept = settings.min_workers.max(settings.spare_workers).min(self.workers.target());
+        if self.keeps_workers() { kept } else { 0 }
     }
 
-    /// Sets the maximum number of workers.
-    pub(crate) fn resize(&mut self, now: Monotonic, target: usize, outbox: &mut Outbox<T>) {
+    /// Returns `true` if workers are kept for tasks that may come.
+    fn keeps_workers(&self) -> bool {
+        self.lifecycle.is_open() && !self.lifecycle.is_quiescent()
+    }
+
+    /// Returns the number of workers without a task that are missing, for the tasks that wait and
+    /// as spare ones.
+    pub(crate) fn missing(&self) -> usize {
+        let starting = self.workers.iter().filter(|it| it.state == WorkerState::Starting).count();
+        let spare = if self.keeps_workers() { self.settings.spare_workers } else { 0 };
+        let wanted = self.tasks.queued().min(self.workers.room()).saturating_add(spare);
+        // Without spare workers, no worker is idle while a task waits.
+        wanted.saturating_sub(starting + self.workers.idle().len())
+    }
+
+    /// Sets the number of workers that may have tasks at a time.
+    pub(crate) fn resize(&mut self, now: Monotonic, workers: usize, outbox: &mut Outbox<T>) {
         if !self.lifecycle.is_open() {
             return;
         }
-        self.workers.set_target(target);
-        for index in target..self.workers.len() {
+        self.workers.resize(workers);
+        for index in self.workers.target()..self.workers.len() {
             while let Some(key) = self.tasks.next_reserved(self.workers[index].id.slot) {
                 self.end_task(key, TaskEnd::Cancelled, outbox);
             }

@@ -9,10 +9,13 @@ use crate::{KillCause, TaskEnd};
 /// The settings of the scheduler, which never change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
-    /// Initial number of worker slots.
+    /// Initial number of workers that may have tasks at a time. With the spare ones, this is the
+    /// number of slots.
     pub workers: usize,
     /// Number of workers that are kept even if there is nothing to do.
     pub min_workers: usize,
+    /// Number of workers without a task that are kept beside those that have one.
+    pub spare_workers: usize,
     /// Idle time after which a worker above that number is retired.
     pub idle_timeout: Option<Duration>,
     /// Number of tasks after which a worker is replaced.

@@ -22,6 +22,7 @@ impl<T: TaskData> Scheduler<T> {
         self.lifecycle.may_have_workers()
             && (self.warm_up.is_in_progress()
                 || self.tasks.waiting() > 0
+                || (self.settings.spare_workers > 0 && self.missing() > 0)
                 || self.staying() < self.min_workers())
     }
 
@@ -29,17 +30,16 @@ impl<T: TaskData> Scheduler<T> {
     pub(crate) fn has_vacancy(&self) -> bool {
         let vacant = |worker: &WorkerEntry| worker.state == WorkerState::Vacant;
         !self.workers.is_complete()
+            && self.workers.room() > 0
             && self.lifecycle.may_have_workers()
             && self.workers.wanted().any(vacant)
     }
 
     /// Starts a process for each queued task that no starting process will take; all processes
-    /// during a warm-up; the minimum number of workers; and the only worker of a waiting task.
+    /// during a warm-up; the minimum number of workers, and spare ones; and the only worker of a
+    /// waiting task.
     pub(crate) fn spawn_for_demand(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
-        let starting =
-            self.workers.iter().filter(|worker| worker.state == WorkerState::Starting).count();
-        let for_tasks = self.tasks.queued().saturating_sub(starting);
-        let wanted = for_tasks.max(self.min_workers().saturating_sub(self.staying()));
+        let wanted = self.missing().max(self.min_workers().saturating_sub(self.staying()));
         self.spawn_up_to(wanted, now, outbox);
     }
 

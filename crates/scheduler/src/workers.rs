@@ -11,8 +11,10 @@ use crate::worker::{Occupant, WorkerEntry, WorkerState};
 pub(crate) struct Workers {
     /// Slots from `target` on get no new worker.
     entries: Vec<WorkerEntry>,
-    /// The maximum number of workers.
+    /// The maximum number of workers, including spare ones.
     target: usize,
+    /// Number of spare ones among them.
+    spare: usize,
     /// Slots whose worker is ready and idle. The one used last is taken first, because its caches
     /// are warm.
     idle: Vec<u32>,
@@ -45,10 +47,12 @@ impl IndexMut<usize> for Workers {
 }
 
 impl Workers {
-    pub(crate) fn new(target: usize) -> Self {
-        let mut workers = Self {
+    /// Creates vacant slots for workers that may have tasks, and for spare ones beside them.
+    pub(crate) fn new(workers: usize, spare: usize) -> Self {
+        let mut all = Self {
             entries: Vec::new(),
             target: 0,
+            spare,
             idle: Vec::new(),
             ready: 0,
             current: 0,
@@ -56,8 +60,8 @@ impl Workers {
             freed: false,
             changed: true,
         };
-        workers.set_target(target);
-        workers
+        all.resize(workers);
+        all
     }
 
     /// Returns the number of slots, including those from the maximum number of workers on.
@@ -83,14 +87,30 @@ impl Workers {
         self.entries.iter_mut().take(self.target)
     }
 
-    /// Returns the maximum number of workers.
+    /// Returns the maximum number of workers, including spare ones.
     #[inline]
     pub(crate) fn target(&self) -> usize {
         self.target
     }
 
-    /// Sets the maximum number of workers. Slots are added, but never removed.
-    pub(crate) fn set_target(&mut self, target: usize) {
+    /// Returns the number of workers that may have tasks at a time.
+    #[inline]
+    pub(crate) fn at_work(&self) -> usize {
+        self.target - self.spare
+    }
+
+    /// Returns the number of idle or new workers that may get a task now, if there are as many.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        // Without spare workers, each worker may have tasks, also those that a smaller pool still
+        // has.
+        if self.spare == 0 { usize::MAX } else { self.at_work().saturating_sub(self.busy) }
+    }
+
+    /// Sets the number of workers that may have tasks at a time. Slots are added, but never
+    /// removed.
+    pub(crate) fn resize(&mut self, workers: usize) {
+        let target = workers.saturating_add(self.spare);
         for slot in self.entries.len()..target {
             #[expect(clippy::expect_used, reason = "a pool has at most some thousand slots")]
             let slot = u32::try_from(slot).expect("slots are few");
@@ -182,6 +202,12 @@ impl Workers {
         self.ready
     }
 
+    /// Returns the slots of idle workers that may get a task.
+    #[inline]
+    pub(crate) fn free(&self) -> &[u32] {
+        if self.room() == 0 { &[] } else { &self.idle }
+    }
+
     /// Returns the slots of idle workers. The first one has been idle for longest.
     #[inline]
     pub(crate) fn idle(&self) -> &[u32] {
@@ -193,10 +219,10 @@ impl Workers {
         self.freed = true;
     }
 
-    /// Removes and returns the slot that became idle last.
+    /// Removes and returns the slot that became idle last, if it may get a task.
     #[inline]
-    pub(crate) fn take_idle(&mut self) -> Option<u32> {
-        self.idle.pop()
+    pub(crate) fn take_free(&mut self) -> Option<u32> {
+        if self.room() == 0 { None } else { self.idle.pop() }
     }
 
     pub(crate) fn remove_idle(&mut self, slot: u32) {

@@ -50,6 +50,7 @@ pub(super) fn run(
     let pool = builder
         .workers(plan.workers)
         .min_workers(min_workers)
+        .spare_workers(if plan.short_tasks.is_some() { 0 } else { plan.spare_workers })
         .name("stress")
         .queue_limit(plan.queue_limit)
         .message_limit(MESSAGE_LIMIT)

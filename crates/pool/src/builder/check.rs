@@ -9,7 +9,7 @@ use super::PoolBuilder;
 use super::confine::prepare_limits;
 #[cfg(feature = "sandbox")]
 use super::confine::prepare_sandbox;
-use crate::config::{Config, check_workers, require};
+use crate::config::{Config, MAX_WORKERS, check_workers, require};
 use crate::cores::SlotCores;
 use crate::error::PoolError;
 
@@ -41,8 +41,15 @@ impl PoolBuilder {
         require(min_workers <= workers, "min_workers", || {
             format!("must be at most `workers` ({workers}), but is {min_workers}")
         })?;
+        let ahead = self.spares_as_workers && cores.is_none();
+        let spare = self.spare_workers.unwrap_or(if ahead { workers } else { 0 });
+        require(workers.saturating_add(spare) <= MAX_WORKERS, "spare_workers", || {
+            format!("with `workers` ({workers}), must be at most {MAX_WORKERS}, but is {spare}")
+        })?;
+        config.scheduler.spare_workers = spare;
         if let Some(cores) = &cores {
-            cores.reserve(workers, "cores_per_worker")?;
+            let field = if spare == 0 { "cores_per_worker" } else { "spare_workers" };
+            cores.reserve(workers + spare, field)?;
         }
         config.scheduler.workers = workers;
         config.cores = cores.map(Arc::new);

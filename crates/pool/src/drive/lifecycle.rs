@@ -38,15 +38,16 @@ impl Shared {
         self.check_open()?;
         let cores = self.config.cores.as_ref();
         if let Some(cores) = cores {
-            cores.reserve(workers, "resize")?;
+            let spare = self.config.scheduler.spare_workers;
+            cores.reserve(workers.saturating_add(spare), "resize")?;
         }
         let mut deferred = Deferred::default();
         let mut core = self.lock();
         core.handle(now(), Event::Resize { workers }, EventData::Nothing, self, &mut deferred);
         // A pool that was closed in the meantime keeps its size.
-        let target = core.scheduler.target();
-        self.target.store(target, Ordering::Relaxed);
-        let wanted = if core.scheduler.has_ended() { 0 } else { target };
+        let at_work = core.scheduler.workers_at_work();
+        self.target.store(at_work, Ordering::Relaxed);
+        let wanted = if core.scheduler.has_ended() { 0 } else { core.scheduler.target() };
         let has_process = |slot: usize| core.worker_slots.get(slot).is_some_and(Option::is_some);
         let unneeded = cores.map(|cores| cores.keep(wanted, has_process));
         drop(core);
@@ -54,7 +55,7 @@ impl Shared {
         self.call(unneeded.into_iter().flatten().map(UserCode::Lease).collect());
         drop(turn);
         deferred.run(self);
-        if target == workers { Ok(()) } else { self.check_open() }
+        if at_work == workers { Ok(()) } else { self.check_open() }
     }
 
     pub(crate) fn quiesce(&self) -> Result<(), PoolError> {

@@ -103,12 +103,13 @@ pub(super) type Work = (Orders, Jobs);
 impl Shared {
     pub(super) fn new(config: Config) -> Result<(Arc<Self>, Work), PoolError> {
         let workers = config.scheduler.workers;
+        let slots = workers + config.scheduler.spare_workers;
         let journal = config.create_journal()?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let core = Core {
             scheduler: Scheduler::new(config.scheduler.clone(), TaskCell::split_off),
             journal: journal.map(Box::new),
-            worker_slots: std::iter::repeat_with(|| None).take(workers).collect(),
+            worker_slots: std::iter::repeat_with(|| None).take(slots).collect(),
             watched: Arc::new([]),
             next_tick: None,
             outbox: Outbox::default(),

@@ -34,7 +34,7 @@ impl Supervised for Shared {
     }
 
     fn max_workers(&self) -> usize {
-        self.target.load(Ordering::Relaxed)
+        self.target.load(Ordering::Relaxed) + self.config.scheduler.spare_workers
     }
 
     fn shared_memory(&self) -> Option<SharedMemory<'_>> {

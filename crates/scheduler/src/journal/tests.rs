@@ -16,6 +16,7 @@ fn settings() -> Settings {
     Settings {
         workers: 2,
         min_workers: 0,
+        spare_workers: 0,
         idle_timeout: None,
         max_tasks: None,
         max_age: None,

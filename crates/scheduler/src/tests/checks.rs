@@ -38,7 +38,15 @@ impl World {
 
     fn min_workers(&self) -> usize {
         let open = self.scheduler.is_open() && !self.quiescent;
-        if open { self.settings.min_workers.min(self.target) } else { 0 }
+        let kept = self.settings.min_workers.max(self.settings.spare_workers);
+        if open { kept.min(self.target) } else { 0 }
+    }
+
+    /// Returns the number of further workers that may have tasks now.
+    fn room(&self) -> usize {
+        let spare = self.settings.spare_workers;
+        let limit = if spare == 0 { usize::MAX } else { self.target - spare };
+        limit.saturating_sub(self.scheduler.busy_workers())
     }
 
     fn staying(&self) -> usize {
@@ -70,6 +78,7 @@ impl World {
             under_way += ids.map(|id| self.model.ids(id.get()).count()).sum::<usize>();
             if fake.stays() && fake.is_idle() {
                 let own = self.model.waiting(Some(fake.id.slot));
+                let waiting = waiting.min(self.room());
                 assert_eq!(waiting + own, 0, "a task waits although a worker is idle");
             }
         }
@@ -94,7 +103,12 @@ impl World {
             // A killed worker is replaced once it is dead.
             let there = self.workers.values().filter(|fake| fake.stays() || fake.doomed).count();
             assert!(there >= self.min_workers(), "fewer workers than the minimum");
-            assert!(starting >= self.model.waiting(None), "no worker is started for a queued task");
+            let waiting = self.model.waiting(None).min(self.room());
+            assert!(starting >= waiting, "no worker is started for a queued task");
+            let idle = self.workers.values().filter(|fake| fake.stays() && fake.is_idle()).count();
+            let open = self.scheduler.is_open() && !self.quiescent;
+            let spare = if open { self.settings.spare_workers } else { 0 };
+            assert!(starting + idle >= waiting + spare, "a spare worker is missing");
             let own = vacant.iter().map(|slot| self.model.waiting(Some(*slot)));
             assert_eq!(own.sum::<usize>(), 0, "the only worker of a task is not started");
         }
@@ -167,7 +181,9 @@ impl World {
         }
         let free = |fake: &FakeWorker| fake.stays() && fake.is_idle();
         let all_is_heard = self.workers.values().all(|fake| fake.mail.is_empty());
-        if all_is_heard && (self.workers.values().any(free) || self.may_start_another()) {
+        let others =
+            self.room() > 0 && (self.workers.values().any(free) || self.may_start_another());
+        if all_is_heard && others {
             for fake in self.workers.values().filter(|fake| !fake.doomed) {
                 let runs = fake.frames.front().is_some_and(Frame::is_running);
                 let mut behind =

@@ -62,6 +62,7 @@ prop_compose! {
         credit in 1..6_u16,
         workers in 1..4_usize,
         min_workers in 0..3_usize,
+        spare_workers in prop_oneof![2 => Just(0_usize), 1 => 1..3_usize],
         idle_timeout in proptest::option::of(0..50_u64),
         max_tasks in proptest::option::of(1..30_u64),
         max_age in proptest::option::of(1..100_u64),
@@ -71,6 +72,7 @@ prop_compose! {
         Settings {
             credit,
             min_workers: min_workers.min(workers),
+            spare_workers,
             idle_timeout: idle_timeout.map(Duration::from_millis),
             max_tasks,
             max_age: max_age.map(Duration::from_millis),

@@ -216,3 +216,50 @@ fn a_quiesce_ends_a_warm_up() {
     world.event(Event::Quiesce);
     assert!(!world.scheduler.is_warming());
 }
+
+fn busy(world: &World) -> Vec<u32> {
+    let busy = world.workers.values().filter(|fake| !fake.frames.is_empty());
+    busy.map(|fake| fake.id.slot).collect()
+}
+
+#[test]
+fn spare_workers_start_at_once_and_get_no_task_of_their_own() {
+    let mut world = World::new(Settings { spare_workers: 2, ..settings(2) });
+    world.event(Event::Tick);
+    assert_eq!(world.workers.len(), 2);
+    for _ in 0..4 {
+        for slot in world.slots() {
+            world.start(slot);
+        }
+        world.submit(0);
+    }
+    assert_eq!(world.workers.len(), 4, "as many spare workers as before");
+    assert_eq!(busy(&world).len(), 2);
+}
+
+#[test]
+fn a_spare_worker_takes_the_place_of_a_dead_one_at_once() {
+    let mut world = started(Settings { spare_workers: 1, ..settings(1) });
+    let id = world.submit(1);
+    let slot = busy(&world)[0];
+    world.begin(slot);
+    world.crash(slot);
+    assert_eq!(busy(&world), [1 - slot], "the task runs again without waiting for a process");
+    assert_eq!(generations(&world)[slot as usize], (slot, 2), "there is a new spare worker");
+    world.run_dry();
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
+}
+
+#[test]
+fn a_spare_worker_does_not_wait_for_the_exit_of_another() {
+    let limits = Settings { spare_workers: 1, max_tasks: Some(1), ..settings(1) };
+    let mut world = started(limits);
+    let ids: Vec<u64> = (0..3).map(|_| world.submit(0)).collect();
+    let first = busy(&world)[0];
+    world.begin(first);
+    world.finish(first, MILLI);
+    assert!(world.workers[&first].stop_asked, "it has had its only task");
+    assert_eq!(busy(&world), [1 - first]);
+    world.run_dry();
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(TaskEnd::Reported)));
+}

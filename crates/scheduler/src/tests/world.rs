@@ -57,6 +57,7 @@ pub(super) fn settings(workers: usize) -> Settings {
     Settings {
         workers,
         min_workers: 0,
+        spare_workers: 0,
         idle_timeout: None,
         max_tasks: None,
         max_age: None,
@@ -86,7 +87,7 @@ impl World {
     pub(super) fn new(settings: Settings) -> Self {
         Self {
             model: Model::new(&settings),
-            target: settings.workers,
+            target: settings.workers + settings.spare_workers,
             settings: settings.clone(),
             scheduler: Scheduler::new(settings, Data::split_off),
             now: Monotonic::ZERO.saturating_add(Duration::from_secs(100)),
@@ -154,7 +155,9 @@ impl World {
                 self.seen.insert("returned items".to_owned());
                 self.reporting = Some(returned.task.get());
             }
-            Event::Resize { workers } if self.scheduler.is_open() => self.target = workers,
+            Event::Resize { workers } if self.scheduler.is_open() => {
+                self.target = workers + self.settings.spare_workers;
+            }
             Event::Quiesce => self.quiescent = true,
             Event::Submit(_) | Event::WarmUp if self.scheduler.is_open() => self.quiescent = false,
             _ => {}
