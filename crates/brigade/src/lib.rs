@@ -115,7 +115,7 @@ pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{
     Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder, PoolError,
-    Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind,
+    Shutdown, ShutdownReport, Start, Stdio, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind,
     TaskId, TaskState, TimedOut, Until, as_completed, wait,
 };
 #[doc(inline)]
@@ -216,7 +216,7 @@ pub mod worker {
         Attempt, TaskId, WorkerId, attempt, cancelled, depth, generation, id, remaining, seed,
         slot, task, trace_context,
     };
-    pub use brigade_worker::{SectionGuard, alloc, expires, state, try_alloc};
+    pub use brigade_worker::{SectionGuard, alloc, expires, preloaded, state, try_alloc};
 
     pub use crate::server::Server;
 }

@@ -94,9 +94,17 @@ impl Helper {
     }
 
     /// Returns the living processes started by the program, without the program itself.
-    pub fn workers(&self, program: u32) -> Vec<u32> {
+    pub fn processes(&self, program: u32) -> Vec<u32> {
         let mut found = processes::with_variable(COOKIE, &self.cookie);
         found.retain(|pid| *pid != program);
+        found
+    }
+
+    /// Returns those processes without the fork server.
+    pub fn workers(&self, program: u32) -> Vec<u32> {
+        let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let mut found = self.processes(program);
+        found.retain(|pid| name(*pid).trim_end() != "brigade-fork");
         found
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use brigade::{Link, Pool, PoolBuilder, PoolError, SubmitErrorKind, TaskErrorKind};
+use brigade::{Link, Pool, PoolBuilder, PoolError, Start, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{Helper, builder};
 use brigade_sys::executable::build_identity;
 use brigade_testkit::faults::sleeps;
@@ -202,7 +202,7 @@ fn occasional_failed_starts_are_retried() {
     let program = Program::shell(
         "echo run >> \"$BAD_WORKER_RUNS\"; [ $(wc -l < \"$BAD_WORKER_RUNS\") -gt 2 ] || exit 1; exec \"$0\"",
     );
-    let pool = program.pool(builder(1));
+    let pool = program.pool(builder(1).start(Start::Exec));
     assert_eq!(outcome(pool.submit(sleeps, 1).unwrap()).unwrap(), 1);
     assert_eq!(program.runs(), 3);
 }

@@ -7,10 +7,10 @@ use std::fs::{self, File};
 use std::process::Command;
 use std::thread;
 
-use brigade::{Link, Pool, TaskErrorKind};
-use brigade_integration::builder;
+use brigade::{Link, Pool, Start, TaskErrorKind};
+use brigade_integration::{Log, builder};
 use brigade_sys::{before_main, descriptors};
-use brigade_testkit::faults::sleeps;
+use brigade_testkit::faults::{aborts, sleeps};
 use brigade_testkit::outcome;
 
 before_main!(begin);
@@ -71,4 +71,17 @@ fn ipc_reports_that_it_needs_a_single_thread() {
     for part in ["2 threads", "Link::Ring"] {
         assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
     }
+}
+
+#[test]
+fn where_forking_is_not_safe_workers_are_executed() {
+    let log = Log::get();
+    let pool = pool();
+    for _ in 0..4 {
+        assert!(outcome(pool.submit(aborts, ()).unwrap()).is_err());
+    }
+    log.wait_for_line(&["INFO", "workers are executed, not forked", "it has 2 threads"]);
+    let pool = builder(1).link(Link::Ring).start(Start::Fork).build().unwrap();
+    let error = outcome(pool.submit(threads, ()).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("workers cannot be forked: it has 2 threads"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! How workers start: spare ones, and a process for each task.
+//! Starts of workers: spare ones, and a process for each task.
 
 use std::collections::HashSet;
 use std::process::id;

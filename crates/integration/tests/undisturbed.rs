@@ -46,5 +46,5 @@ fn a_host_that_may_not_kill_its_workers_reports_it() {
     let mut helper = Helper::new(env!("CARGO_BIN_EXE_troubled_host")).argument("gives-up-rights");
     let (stdout, stderr) = helper.output_unread();
     assert_eq!(stdout, "well\n", "{stderr}");
-    wait_until("the end of the workers", BOUND, || helper.workers(0).is_empty());
+    wait_until("the end of the workers", BOUND, || helper.processes(0).is_empty());
 }

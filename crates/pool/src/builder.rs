@@ -36,6 +36,7 @@ pub struct PoolBuilder {
     cores_per_worker: Option<usize>,
     #[cfg(feature = "sandbox")]
     sandbox: Option<brigade_sandbox::Sandbox>,
+    preload: Option<Result<Initializer, String>>,
     initializer: Option<Result<Initializer, String>>,
     finalizer: Option<EntryPoint>,
     /// The settings so far; [`build`](Self::build) fills in what follows from those above.

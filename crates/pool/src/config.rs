@@ -7,7 +7,7 @@ use std::time::Duration;
 use brigade_sandbox::{Groups, Limits, SandboxReport};
 use brigade_scheduler::Settings;
 use brigade_scheduler::journal::Journal;
-use brigade_supervisor::{ProcessEnv, Setup};
+use brigade_supervisor::{ProcessEnv, Setup, Start};
 use brigade_sys::arena::{Protection, Terms, default_budget};
 use brigade_wire::link::connect::HostConnector;
 use brigade_worker::Connectors;
@@ -91,6 +91,7 @@ impl Default for Config {
             supervisor: brigade_supervisor::Settings {
                 pool: "pool".to_owned(),
                 command: None,
+                start: Start::default(),
                 env: ProcessEnv::default(),
                 events: None,
                 is_pinned: false,
@@ -100,6 +101,7 @@ impl Default for Config {
                 // A worker starts in about a millisecond; this allows for machines that swap.
                 start_timeout: Duration::from_secs(10),
                 setup: Setup {
+                    preload: None,
                     initializer: None,
                     // Loading a model or a large table takes seconds; anything that takes longer
                     // than this hangs.

@@ -8,7 +8,7 @@ use brigade_sys::process::{Ended, Process};
 
 use crate::command_line::CommandLine;
 use crate::error::ContainsNul;
-use crate::launcher::{Launcher, Prepared, Start};
+use crate::launcher::{LaunchSettings, Launcher, Prepared};
 
 /// A launcher with a guardian, which knows the group of the program in each slot.
 ///
@@ -45,7 +45,7 @@ impl GuardedLauncher {
         &mut self,
         slot: usize,
         prepared: &Prepared<'_>,
-        start: &Start<'_>,
+        start: &LaunchSettings<'_>,
     ) -> Result<Process, LaunchError> {
         self.launcher.launch_in(self.guardian.slot(slot), prepared, start)
     }

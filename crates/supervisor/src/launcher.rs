@@ -5,8 +5,12 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use brigade_sys::guardian::GroupSlot;
+#[cfg(feature = "workers")]
+use brigade_sys::launch::FileId;
 use brigade_sys::launch::{self, Confinement, Launch, LaunchError, Program};
 use brigade_sys::process::Process;
+#[cfg(feature = "workers")]
+use brigade_sys::process::THIS_PROGRAM;
 
 use crate::command_line::CommandLine;
 use crate::error::ContainsNul;
@@ -39,7 +43,7 @@ pub struct Prepared<'a> {
 
 /// The settings of a start that are not part of the command line.
 #[derive(Debug)]
-pub struct Start<'a> {
+pub struct LaunchSettings<'a> {
     /// Standard input, output and error.
     pub streams: [BorrowedFd<'a>; 3],
     /// The processors to run on, one bit each; `None` for those of this thread.
@@ -112,6 +116,13 @@ impl Launcher {
         Ok(program)
     }
 
+    /// Returns the whole environment of a program, each entry with a NUL byte at its end.
+    #[cfg(feature = "workers")]
+    pub(crate) fn environment_of(&self, prepared: &Prepared<'_>) -> Vec<u8> {
+        let entries = prepared.environment(&self.environment);
+        entries.iter().flat_map(|entry| entry.to_bytes_with_nul()).copied().collect()
+    }
+
     /// Starts a program, and returns once it is executing.
     ///
     /// # Errors
@@ -120,7 +131,7 @@ impl Launcher {
     pub fn launch(
         &mut self,
         prepared: &Prepared<'_>,
-        start: &Start<'_>,
+        start: &LaunchSettings<'_>,
     ) -> Result<Process, LaunchError> {
         self.launch_in(None, prepared, start)
     }
@@ -129,9 +140,9 @@ impl Launcher {
         &mut self,
         slot: Option<&GroupSlot>,
         prepared: &Prepared<'_>,
-        start: &Start<'_>,
+        start: &LaunchSettings<'_>,
     ) -> Result<Process, LaunchError> {
-        let Start { streams, affinity, nice, open_files, confinement, is_worker } = *start;
+        let LaunchSettings { streams, affinity, nice, open_files, confinement, is_worker } = *start;
         self.inner.launch(&Launch {
             program: &prepared.program,
             arguments: &prepared.arguments,
@@ -149,6 +160,12 @@ impl Launcher {
 }
 
 impl Prepared<'_> {
+    /// Returns the file that would be executed; `None` for this very program, or if there is none.
+    #[cfg(feature = "workers")]
+    pub(crate) fn file_id(&self) -> Option<FileId> {
+        self.program.file_id().filter(|_| self.line.program != THIS_PROGRAM)
+    }
+
     /// Returns the whole environment.
     fn environment<'a>(&'a self, inherited: &'a [CString]) -> Vec<&'a CStr> {
         let is_changed = |entry: &CStr| {
@@ -184,7 +201,7 @@ mod tests {
         let mut launcher = Launcher::new(&["CARGO_PKG_NAME"]);
         let prepared = launcher.prepare(&line).unwrap();
         let streams = [null.as_fd(); 3];
-        let start = Start {
+        let start = LaunchSettings {
             streams,
             affinity: None,
             nice: None,

@@ -42,7 +42,7 @@ pub use error::ContainsNul;
 #[cfg(feature = "workers")]
 pub use error::{EnvError, StartError};
 pub use guarded_launcher::GuardedLauncher;
-pub use launcher::{Launcher, Prepared, Start};
+pub use launcher::{LaunchSettings, Launcher, Prepared};
 pub use output_pipe::{MAX_REST, OutputPipe};
 #[cfg(feature = "workers")]
 pub use workers::*;

@@ -9,7 +9,7 @@ use rustix::fs::fstat;
 use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg,
     sendmsg, socketpair,
 };
 
@@ -18,6 +18,9 @@ use crate::wait::wait_readable;
 
 /// Maximum size of a packet in bytes.
 pub const PACKET_LIMIT: usize = 64 * 1024;
+
+/// Returns the size of the next packet and leaves it where it is.
+const PEEK: RecvFlags = RecvFlags::PEEK.union(RecvFlags::TRUNC).union(RecvFlags::DONTWAIT);
 
 /// Maximum number of descriptors that travel with one packet.
 const DESCRIPTORS: usize = 10;
@@ -169,7 +172,18 @@ impl ControlSocket {
     /// See [`receive`](Self::receive); `InvalidData` if this process could not take a descriptor of
     /// the packet, which is lost then.
     pub fn try_receive(&self) -> io::Result<Option<Received>> {
-        let mut bytes = vec![0; PACKET_LIMIT];
+        // The size first: most packets are small, and clearing room for the largest one takes
+        // longer than a system call, in a new process much longer.
+        let size = loop {
+            match recv(&self.descriptor, &mut [0_u8; 0], PEEK) {
+                Ok((_, size)) => break size.min(PACKET_LIMIT),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return Ok(None),
+                // The message that follows is received below.
+                Err(_) => break PACKET_LIMIT,
+            }
+        };
+        let mut bytes = vec![0; size.max(1)];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 pub use crate::error::EnvironmentError;
@@ -46,6 +47,28 @@ pub fn with_var<R>(
         None => unsafe { env::remove_var(name) },
     }
     Ok(result)
+}
+
+/// Replaces the whole environment. `entries` are `NAME=value`, each with a NUL byte at its end.
+///
+/// # Errors
+/// [`EnvironmentError`]; then nothing was changed.
+pub fn replace(entries: &[u8]) -> Result<(), EnvironmentError> {
+    require_one_thread()?;
+    let before: Vec<OsString> = env::vars_os().map(|(name, _)| name).collect();
+    for name in before {
+        // SAFETY: this is the only thread of the process, so nobody reads or writes the environment
+        // meanwhile.
+        unsafe { env::remove_var(name) };
+    }
+    for entry in entries.split(|byte| *byte == 0) {
+        // A name may begin with `=`, as the standard library allows.
+        let Some(end) = entry.iter().skip(1).position(|byte| *byte == b'=') else { continue };
+        let (name, value) = entry.split_at(end + 1);
+        // SAFETY: see above.
+        unsafe { env::set_var(OsStr::from_bytes(name), OsStr::from_bytes(&value[1..])) };
+    }
+    Ok(())
 }
 
 pub(crate) fn require_one_thread() -> Result<(), EnvironmentError> {

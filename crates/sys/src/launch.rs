@@ -20,7 +20,7 @@ mod failure;
 mod program;
 
 pub use failure::{LaunchError, LaunchStage};
-pub use program::Program;
+pub use program::{FileId, Program};
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fs::File;

@@ -20,6 +20,7 @@
 //! - [`descriptor_limit`]: raises the limit on open descriptors
 //! - [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`lifeline`],
 //!   [`before_main!`]: what a worker does in its first microseconds
+//! - [`sibling`], [`inherited`]: how a server copies itself as another child of its parent
 //! - [`crash`]: records why a worker crashes, and where it is
 //!
 //! Functions and memory:
@@ -34,6 +35,7 @@
 //!   one word
 //! - [`random`]: bytes that nobody can predict
 //! - [`memory`]: measures the memory that this process uses, and allocates large memory
+//! - [`huge_pages`]: puts private memory into huge pages
 //! - [`memory_limit`]: finds how much memory a process may use
 //! - [`file_limit`]: checks whether shared memory of a given size can be created
 //!
@@ -149,6 +151,10 @@ pub mod guardian;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod handover;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod huge_pages;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod inherited;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod launch;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod lifeline;
@@ -184,6 +190,8 @@ pub mod scheduling;
 pub mod sealed;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod segment;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod sibling;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod signals;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

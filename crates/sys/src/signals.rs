@@ -64,6 +64,14 @@ pub(crate) fn reset_for_program(is_worker: bool) {
     block_only(&if is_worker { from_terminal() } else { empty() });
 }
 
+/// Ignores SIGHUP, or gives it its default action.
+pub(crate) fn ignore_hangup(is_ignored: bool) {
+    // SAFETY: an action of zeros is valid.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    let to = if is_ignored { libc::SIG_IGN } else { libc::SIG_DFL };
+    set_action(libc::SIGHUP, &mut action, to);
+}
+
 /// Blocks all signals in the calling thread for the rest of its life: it runs no handlers, and its
 /// writes to a pipe without readers are errors and nothing else.
 pub fn block_in_thread() {

@@ -17,7 +17,7 @@ use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use brigade_supervisor::{CommandLine, Launcher, Start};
+use brigade_supervisor::{CommandLine, LaunchSettings, Launcher};
 use brigade_sys::launch::Confinement;
 use brigade_sys::process::{Process, Signal};
 use tempfile::TempDir;
@@ -188,7 +188,7 @@ impl NatsServer {
         let body = move || {
             let null = File::options().read(true).write(true).open("/dev/null").expect("there");
             let streams = [null.as_fd(); 3];
-            let start = Start {
+            let start = LaunchSettings {
                 streams,
                 affinity: None,
                 nice: None,

@@ -34,6 +34,9 @@ pub const PROTOCOL: i32 = 232;
 /// The pool's initializer failed; the host received the reason.
 pub const INITIALIZER: i32 = 233;
 
+/// The worker was forked from a server, and could not take over a setting of the host.
+pub const INHERITED: i32 = 234;
+
 /// Returns the meaning of a code of this module, as a fragment that can follow "exit code 222, ",
 /// or `None` for any other code.
 ///
@@ -65,6 +68,7 @@ pub const fn describe(code: i32) -> Option<&'static str> {
         }
         PROTOCOL => "it received a malformed message",
         INITIALIZER => "its initializer failed",
+        INHERITED => "it cannot take over a setting that its host has by now",
         _ => return None,
     })
 }
@@ -94,7 +98,7 @@ pub fn describe_exit(exit: Exit) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    const ALL: [i32; 13] = [
+    const ALL: [i32; 14] = [
         MARKER,
         VERSION,
         THREADS,
@@ -108,6 +112,7 @@ mod tests {
         OUTCOME_LOST,
         PROTOCOL,
         INITIALIZER,
+        INHERITED,
     ];
 
     #[test]

@@ -25,6 +25,7 @@ use brigade_sys::random;
 use serde::{Deserialize, Serialize};
 
 use crate::error::MessageError;
+use crate::fork::{ForkRequest, FromForkServer, Serve};
 use crate::ids::WorkerId;
 use crate::worker_event::EventLevel;
 
@@ -33,6 +34,10 @@ use crate::worker_event::EventLevel;
 pub enum ToWorkerControl {
     /// The first message; the table of task states comes along as a descriptor.
     Hello(Hello),
+    /// Sent in place of the greeting: the process becomes a fork server.
+    Serve(Serve),
+    /// Sent to a fork server.
+    Fork(ForkRequest),
     /// The link is open at the host's end.
     Go,
     /// The arena of another worker, which a later message names. A descriptor comes along, through
@@ -83,6 +88,8 @@ pub enum FromWorkerControl {
     Crashed,
     /// The sample of its stack that the host asked for is complete.
     Sampled,
+    /// Sent by a fork server.
+    ForkServer(FromForkServer),
 }
 
 /// The host's greeting, which tells the worker its role.
@@ -125,6 +132,10 @@ pub struct Hello {
     /// Identity of the host's executable: a worker of another build calls no function by its
     /// offset.
     pub identity: [u8; 32],
+    /// Offset of the function whose value all workers of the pool share, if the worker was not
+    /// forked from a server that has called it. Its encoded argument comes before that of the
+    /// initializer.
+    pub preload: Option<u64>,
     /// Offset of the function to call before the first task. Its encoded argument is the last
     /// descriptor, a sealed memory file.
     pub initializer: Option<u64>,

@@ -37,6 +37,7 @@
 pub mod buffers;
 mod error;
 pub mod exit_code;
+pub mod fork;
 pub mod fragments;
 pub mod handshake;
 pub mod items;

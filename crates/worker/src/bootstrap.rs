@@ -15,7 +15,6 @@ use brigade_sys::sealed::SealedView;
 use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
 use brigade_sys::{crash, descriptors, lifeline, parent_death, signals};
-use brigade_wire::codec;
 use brigade_wire::handshake::{
     Answer, FromWorkerControl, Hello, LinkKind, ServerProgram, ToWorkerControl,
 };
@@ -29,6 +28,7 @@ use crate::arenas::Arenas;
 use crate::context;
 use crate::control::{Control, failed_to};
 use crate::error::StartError;
+use crate::fork_server::{self, Greeting};
 use crate::forward;
 use crate::marker::Marker;
 use crate::memory_limit::MemoryLimit;
@@ -65,9 +65,11 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
     descriptors::shed_inherited();
     let control =
         descriptors::take_stdin().map_err(failed_to("take the control socket from stdin"))?;
-    let control = Arc::new(Control::new(ControlSocket::from_fd(control)));
+    let control = Control::new(ControlSocket::from_fd(control));
+    let (control, greeting) = fork_server::greeted(control, &marker)?;
+    let control = Arc::new(control);
     let handshake = Handshake { marker, control: &control, program };
-    match handshake.run() {
+    match handshake.run(greeting) {
         Ok(completed) => {
             let Completed { link, slots, arenas, memory_limit, message_limit, host, .. } =
                 completed;
@@ -85,7 +87,7 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
             Ok((link, connected))
         }
         Err(error) => {
-            handshake.refuse(&error);
+            control.refuse(&error);
             Err(error)
         }
     }
@@ -111,10 +113,10 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    fn run(&self) -> Result<Completed, StartError> {
-        Marker::remove();
-        check_version(self.marker.version)?;
-        let (hello, descriptors) = self.hello()?;
+    fn run(&self, greeting: Greeting) -> Result<Completed, StartError> {
+        let (ToWorkerControl::Hello(hello), descriptors) = greeting else {
+            return Err(StartError::Unexpected("another packet before the greeting"));
+        };
         check_version(hello.version)?;
         // The host bounds what it sends. A limit beyond the address space is no limit.
         let limit = usize::try_from(hello.message_limit).unwrap_or(usize::MAX);
@@ -169,13 +171,6 @@ impl Handshake<'_> {
         Ok(Completed { link, slots, arenas, memory_limit, message_limit, host, setup, sandbox })
     }
 
-    fn hello(&self) -> Result<(Hello, Vec<OwnedFd>), StartError> {
-        match self.control.receive()? {
-            (ToWorkerControl::Hello(hello), descriptors) => Ok((hello, descriptors)),
-            _ => Err(StartError::Unexpected("another packet before the greeting")),
-        }
-    }
-
     /// Creates the socket to which the host connects, sends its name to the host, and accepts the
     /// connection.
     ///
@@ -201,14 +196,6 @@ impl Handshake<'_> {
         Ok(end)
     }
 
-    /// Tells the host not to try again, if the error is permanent.
-    fn refuse(&self, error: &StartError) {
-        if error.is_permanent() {
-            // If this fails, the exit code and the line on stderr have to suffice.
-            let _ = self.control.send(&FromWorkerControl::Refused { reason: codec::chain(error) });
-        }
-    }
-
     /// Sends the identity of this worker. `server` is the name of the server
     /// of a link that is opened in the handshake.
     fn answer(&self, hello: &Hello, server: String, arenas: bool) -> Result<(), StartError> {
@@ -228,13 +215,14 @@ impl Handshake<'_> {
 /// Reads the initializer and the finalizer from the greeting.
 fn open_setup(
     hello: &Hello,
-    next: impl FnOnce() -> Result<OwnedFd, StartError>,
+    mut next: impl FnMut() -> Result<OwnedFd, StartError>,
 ) -> Result<Setup, StartError> {
-    let initializer = match hello.initializer {
-        Some(offset) => Some((offset, SealedView::open(next()?).map_err(StartError::Argument)?)),
-        None => None,
+    let mut open = |offset| -> Result<_, StartError> {
+        Ok((offset, SealedView::open(next()?).map_err(StartError::Argument)?))
     };
-    Ok(Setup { initializer, finalizer: hello.finalizer })
+    let preload = hello.preload.map(&mut open).transpose()?;
+    let initializer = hello.initializer.map(open).transpose()?;
+    Ok(Setup { preload, initializer, finalizer: hello.finalizer })
 }
 
 /// Reads the sandbox from the greeting.
@@ -260,6 +248,6 @@ fn arm_lifeline(lifeline: Option<OwnedFd>) -> Result<(), StartError> {
     }
 }
 
-fn check_version(version: u32) -> Result<(), StartError> {
+pub(crate) fn check_version(version: u32) -> Result<(), StartError> {
     if version == PROTOCOL_VERSION { Ok(()) } else { Err(StartError::Version(version)) }
 }

@@ -1,12 +1,13 @@
 //! The worker's end of the control socket, which connects it to its host.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::crash::{self, Notices};
 use brigade_sys::segment::Segment;
+use brigade_wire::codec;
 use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
 
 use crate::error::StartError;
@@ -22,8 +23,25 @@ impl Control {
 
     /// Sends a message to the host.
     pub(crate) fn send(&self, message: &FromWorkerControl) -> Result<(), StartError> {
+        self.send_with(message, &[])
+    }
+
+    /// Tells the host not to try again, if the error is permanent.
+    pub(crate) fn refuse(&self, error: &StartError) {
+        if error.is_permanent() {
+            // If this fails, the exit code and the line on stderr have to suffice.
+            let _ = self.send(&FromWorkerControl::Refused { reason: codec::chain(error) });
+        }
+    }
+
+    /// Sends a message and descriptors to the host.
+    pub(crate) fn send_with(
+        &self,
+        message: &FromWorkerControl,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), StartError> {
         let packet = message.encode().map_err(StartError::Message)?;
-        self.0.send(&packet, &[]).map_err(|source| match source.kind() {
+        self.0.send(&packet, descriptors).map_err(|source| match source.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => StartError::ControlClosed,
             _ => failed_to("write to the control socket")(source),
         })

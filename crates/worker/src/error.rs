@@ -39,6 +39,8 @@ pub(crate) enum StartError {
     Message(#[source] MessageError),
     #[error("cannot map the table of task states")]
     Slots(#[source] io::Error),
+    #[error("cannot take over the {0} of the host")]
+    Inherited(&'static str, #[source] io::Error),
     #[error("cannot map the argument of the initializer")]
     Argument(#[source] io::Error),
     #[error("cannot open /proc/self/statm, which `max_worker_rss` requires")]
@@ -60,6 +62,7 @@ impl StartError {
             Self::Version(_) => exit_code::VERSION,
             Self::Server(ListenError::OtherThreads(_)) => exit_code::THREADS,
             Self::HostGone(_) | Self::ControlClosed => exit_code::HOST_GONE,
+            Self::Inherited(..) => exit_code::INHERITED,
             Self::Control { .. } | Self::Unexpected(_) | Self::Message(_) => exit_code::CONTROL,
             Self::Slots(_) | Self::Argument(_) | Self::MemoryLimit(_) => exit_code::SLOTS,
             Self::Server(_) => exit_code::SERVER,

@@ -44,6 +44,27 @@ where
     entry_point::<F, TriesToInitialize<A, T, E>>(function)
 }
 
+/// Returns the plain function through which a fork server calls `preload`; see [`initializer_of`].
+pub fn preload_of<F, A, T>(function: F) -> EntryPoint
+where
+    F: Fn(A) -> T + Copy + Send + 'static,
+    A: DeserializeOwned + 'static,
+    T: Send + Sync + 'static,
+{
+    entry_point::<F, Preloads<A, T>>(function)
+}
+
+/// Returns the plain function through which a fork server calls a `preload` that may fail.
+pub fn try_preload_of<F, A, T, E>(function: F) -> EntryPoint
+where
+    F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
+    A: DeserializeOwned + 'static,
+    T: Send + Sync + 'static,
+    E: Display + 'static,
+{
+    entry_point::<F, TriesToPreload<A, T, E>>(function)
+}
+
 /// Returns the plain function through which a worker calls a finalizer.
 pub fn finalizer_of<F: Fn() + Copy + Send + 'static>(function: F) -> EntryPoint {
     entry_point::<F, Finalizes>(function)
@@ -81,6 +102,37 @@ where
     }
 }
 
+struct Preloads<A, T>(PhantomData<fn(A) -> T>);
+
+impl<F, A, T> Adapter<F> for Preloads<A, T>
+where
+    F: Fn(A) -> T,
+    A: DeserializeOwned + 'static,
+    T: Send + Sync + 'static,
+{
+    fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
+        state::set_preloaded(function(argument(invocation)?));
+        Ok(())
+    }
+}
+
+struct TriesToPreload<A, T, E>(PhantomData<fn(A) -> Result<T, E>>);
+
+impl<F, A, T, E> Adapter<F> for TriesToPreload<A, T, E>
+where
+    F: Fn(A) -> Result<T, E>,
+    A: DeserializeOwned + 'static,
+    T: Send + Sync + 'static,
+    E: Display + 'static,
+{
+    fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
+        let value = function(argument(invocation)?)
+            .map_err(|error| EntryError::Result(bounded(&error, REASON_LIMIT)))?;
+        state::set_preloaded(value);
+        Ok(())
+    }
+}
+
 fn argument<A: DeserializeOwned + 'static>(invocation: &Invocation<'_>) -> Result<A, EntryError> {
     codec::decode(invocation.argument).map_err(|error| EntryError::Argument(codec::chain(&error)))
 }
@@ -97,27 +149,29 @@ impl<F: Fn()> Adapter<F> for Finalizes {
 /// The initializer and the finalizer of the host's greeting.
 #[derive(Debug, Default)]
 pub(crate) struct Setup {
+    /// Called before the initializer, in a worker that was not forked from a server that has done
+    /// so.
+    pub(crate) preload: Option<(u64, SealedView)>,
     pub(crate) initializer: Option<(u64, SealedView)>,
     pub(crate) finalizer: Option<u64>,
 }
 
 impl Setup {
-    /// Runs the initializer and returns `true`. Returns `false` if there is no initializer. The
-    /// error can follow "the worker could not be started: ".
-    pub(crate) fn initialize(&mut self, functions: &Functions) -> Result<bool, String> {
-        // Taken, because the argument is needed only once.
-        let Some((offset, argument)) = self.initializer.take() else { return Ok(false) };
-        match call(functions, offset, argument.bytes()) {
-            Ok(Ok(Ok(()))) => Ok(true),
-            Ok(Ok(Err(EntryError::Argument(reason)))) => Err(format!(
-                "its initializer's argument cannot be decoded: {}",
-                bounded(&reason, REASON_LIMIT)
-            )),
-            Ok(Ok(Err(EntryError::Result(reason)))) => {
-                Err(format!("its initializer failed: {reason}"))
-            }
-            Ok(Err(report)) => Err(describe_panic("its initializer", &report)),
-            Err(reason) => Err(format!("its initializer cannot be called: {reason}")),
+    /// Returns `true` if the host waits for the end of [`initialize`](Self::initialize).
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.preload.is_some() || self.initializer.is_some()
+    }
+
+    /// Runs `preload` and the initializer, if there are any. The error can follow "the worker could
+    /// not be started: ".
+    pub(crate) fn initialize(&mut self, functions: &Functions) -> Result<(), String> {
+        // Taken, because the arguments are needed only once.
+        if let Some((offset, argument)) = self.preload.take() {
+            prepare(functions, "`preload`", offset, &argument)?;
+        }
+        match self.initializer.take() {
+            Some((offset, argument)) => prepare(functions, "its initializer", offset, &argument),
+            None => Ok(()),
         }
     }
 
@@ -130,6 +184,26 @@ impl Setup {
             Ok(Err(report)) => report_end(&describe_panic("the finalizer", &report)),
             Err(reason) => report_end(&format_args!("the finalizer cannot be called: {reason}")),
         }
+    }
+}
+
+/// Calls a function that prepares a process for tasks. The error can follow "the worker could not
+/// be started: ".
+pub(crate) fn prepare(
+    functions: &Functions,
+    who: &str,
+    offset: u64,
+    argument: &SealedView,
+) -> Result<(), String> {
+    match call(functions, offset, argument.bytes()) {
+        Ok(Ok(Ok(()))) => Ok(()),
+        Ok(Ok(Err(EntryError::Argument(reason)))) => {
+            let reason = bounded(&reason, REASON_LIMIT);
+            Err(format!("the argument of {who} cannot be decoded: {reason}"))
+        }
+        Ok(Ok(Err(EntryError::Result(reason)))) => Err(format!("{who} failed: {reason}")),
+        Ok(Err(report)) => Err(describe_panic(who, &report)),
+        Err(reason) => Err(format!("{who} cannot be called: {reason}")),
     }
 }
 

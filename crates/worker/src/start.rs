@@ -100,7 +100,7 @@ fn work(
         buffers::share(&arenas.results);
     }
     let origin = Origin::here();
-    let has_initializer = setup.initializer.is_some();
+    let has_initializer = setup.is_awaited();
     let is_confined = sandbox.is_some();
     if has_initializer || is_confined {
         early::acquire();
@@ -109,7 +109,7 @@ fn work(
     let before = sandbox.take_if(|sandbox| sandbox.before_initializer);
     let initialized = enter(before).and_then(|()| setup.initialize(&functions));
     origin.end_copy();
-    let initialized = initialized.and_then(|_| enter(sandbox)).and_then(|()| {
+    let initialized = initialized.and_then(|()| enter(sandbox)).and_then(|()| {
         memory_limit.begin().map_err(|error| {
             format!("`max_worker_rss` cannot be checked after its initializer: {error}")
         })

@@ -1,7 +1,8 @@
-//! Holds the value that the initializer returned, for the tasks of this worker.
+//! Holds the values that the initializer and `preload` returned, for the tasks of this worker.
 
 use std::any::Any;
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 thread_local! {
     static STATE: Cell<Option<&'static dyn Any>> = const { Cell::new(None) };
@@ -16,6 +17,22 @@ thread_local! {
 pub fn state<T: 'static>() -> Option<&'static T> {
     // Thread-local storage is gone on a thread that is ending.
     STATE.try_with(Cell::get).ok().flatten()?.downcast_ref()
+}
+
+static PRELOADED: OnceLock<Box<dyn Any + Send + Sync>> = OnceLock::new();
+
+/// Returns the value that the pool's `preload` returned, in any thread of a worker.
+///
+/// All workers share its memory until they write to it. Returns `None` if the value has another
+/// type, if the pool has no `preload`, and outside a worker.
+pub fn preloaded<T: Send + Sync + 'static>() -> Option<&'static T> {
+    PRELOADED.get()?.downcast_ref()
+}
+
+/// Sets the value of `preload`.
+pub(crate) fn set_preloaded<T: Send + Sync + 'static>(value: T) {
+    // It is called once, in the fork server or in the worker.
+    let _ = PRELOADED.set(Box::new(value));
 }
 
 /// Sets the state of this thread.

@@ -103,6 +103,7 @@ impl Host {
             max_growth: 0,
             depth: 1,
             identity: *build_identity().as_bytes(),
+            preload: None,
             initializer: None,
             finalizer: None,
             sandbox: None,

@@ -298,7 +298,7 @@ fn an_unencodable_argument_is_an_error_that_names_it() {
 #[test]
 fn an_undecodable_argument_breaks_the_pool_and_names_its_type() {
     let reason = breaks(builder(1).initializer(|_: SpoilsDecoding| (), SpoilsDecoding(How::Fails)));
-    assert_contains(&reason, &["initializer's argument", "SpoilsDecoding"]);
+    assert_contains(&reason, &["argument of its initializer", "SpoilsDecoding"]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn runs() -> u64 {
 #[track_caller]
 fn assert_nothing_is_left(helper: &Helper, host: u32, what: &str) {
     wait_until(&format!("the end of all workers, {what}"), PROMISED, || {
-        helper.workers(host).is_empty()
+        helper.processes(host).is_empty()
     });
     wait_until(&format!("a clean temporary folder, {what}"), PROMISED, || {
         helper.left_behind().is_empty()

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use brigade::stream::Emit;
-use brigade::{Limits, Link, Pool, PoolBuilder, Sandbox, TaskError, TaskErrorKind};
+use brigade::{Limits, Link, Pool, PoolBuilder, Sandbox, Start, TaskError, TaskErrorKind};
 use brigade_integration::{builder, worker_died};
 use brigade_testkit::{BOUND, Watchdog, outcome, wait_until};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ impl Liars {
         let folder = TempDir::new().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_liar"));
         command.arg(mode).env("BAD_WORKER_RUNS", folder.path().join("runs"));
-        let pool = builder(1).link(Link::Ring).worker_command(&command);
+        let pool = builder(1).link(Link::Ring).start(Start::Exec).worker_command(&command);
         let pool = settings(pool).build().unwrap();
         Self { pool, folder }
     }

@@ -16,8 +16,7 @@ use crate::error::PoolError;
 impl PoolBuilder {
     /// Returns the configuration if every setting is valid; the error names the first that is not.
     pub(super) fn check(self) -> Result<Config, PoolError> {
-        let Self { workers, cores, cores_per_worker, initializer, finalizer, mut config, .. } =
-            self;
+        let Self { workers, cores, cores_per_worker, finalizer, mut config, .. } = self;
         check_not_zero(&config, cores_per_worker)?;
         let limit = config.supervisor.message_limit;
         require((64..=u32::MAX as usize).contains(&limit), "message_limit", || {
@@ -64,10 +63,13 @@ impl PoolBuilder {
         supervisor.env = std::mem::take(&mut supervisor.env).check()?;
 
         let wrong = |field| move |problem| PoolError::Configuration { field, problem };
-        supervisor.setup.initializer = initializer.transpose().map_err(wrong("initializer"))?;
-        if let Some(initializer) = &supervisor.setup.initializer {
-            let length = initializer.argument.len();
-            require(length <= limit, "initializer", || {
+        let setup = &mut supervisor.setup;
+        setup.preload = self.preload.transpose().map_err(wrong("preload"))?;
+        setup.initializer = self.initializer.transpose().map_err(wrong("initializer"))?;
+        for (field, function) in [("preload", &setup.preload), ("initializer", &setup.initializer)]
+        {
+            let length = function.as_ref().map_or(0, |it| it.argument.len());
+            require(length <= limit, field, || {
                 format!("its argument has {length} bytes, more than `message_limit` ({limit})")
             })?;
         }

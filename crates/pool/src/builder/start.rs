@@ -1,8 +1,72 @@
 //! Settings of how worker processes are started.
 
+use std::fmt::Display;
+
+use brigade_supervisor::{Initializer, Start};
+use brigade_worker::{preload_of, try_preload_of};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::PoolBuilder;
 
 impl PoolBuilder {
+    /// Sets the way in which worker processes are started. Default: [`Start::Auto`].
+    pub fn start(mut self, mode: Start) -> Self {
+        self.config.supervisor.start = mode;
+        self
+    }
+
+    /// Runs `function` with `argument` once, in the process from which workers are forked. Tasks
+    /// access the returned value with `worker::preloaded::<T>()`, and all workers share its memory
+    /// until they write to it: for tables, models and interpreters that take long to load.
+    ///
+    /// The initializer still runs in each worker. `function` must end all threads that it starts.
+    /// If it panics, ends the process, leaves a thread running, or does not return within
+    /// [`initializer_timeout`](Self::initializer_timeout), the start of the worker has failed, as
+    /// with an [`initializer`](Self::initializer). Where workers are executed and not forked (see
+    /// [`Start`]), it runs in each of them.
+    ///
+    /// ```no_run
+    /// fn load(path: String) -> std::io::Result<Vec<u8>> {
+    ///     std::fs::read(path)
+    /// }
+    ///
+    /// fn look_up(position: usize) -> Option<u8> {
+    ///     brigade::worker::preloaded::<Vec<u8>>()?.get(position).copied()
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # brigade::init();
+    /// let pool = brigade::Pool::builder().try_preload(load, "table.bin".to_owned()).build()?;
+    /// println!("{:?}", pool.submit(look_up, 5)?.wait()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn preload<F, A, T>(mut self, function: F, argument: A) -> Self
+    where
+        F: Fn(A) -> T + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        T: Send + Sync + 'static,
+    {
+        let entry = preload_of::<F, A, T>(function);
+        self.preload = Some(Initializer::new(entry, &argument));
+        self
+    }
+
+    /// Sets a function like [`preload`](Self::preload) that can fail. If it returns an error, the
+    /// start has failed for the reason that the error's text gives.
+    pub fn try_preload<F, A, T, E>(mut self, function: F, argument: A) -> Self
+    where
+        F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        T: Send + Sync + 'static,
+        E: Display + 'static,
+    {
+        let entry = try_preload_of::<F, A, T, E>(function);
+        self.preload = Some(Initializer::new(entry, &argument));
+        self
+    }
+
     /// Keeps this number of workers ready beside those that have a task. When a worker ends, one of
     /// them takes its place at once. Default: 0.
     ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState, answers};
 use super::model::Data;
 use super::world::World;
-use crate::{Event, KillCause, WorkerState};
+use crate::{Event, KillCause, TaskEnd, WorkerState};
 
 /// The state before an event, as far as it determines what may follow.
 pub(super) struct Before {
@@ -234,5 +234,11 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    pub(super) fn outcome(&self, id: u64) -> Option<TaskEnd> {
+        let ends = self.outcomes.get(&id)?;
+        assert_eq!(ends.len(), 1, "task {id} got more than one outcome");
+        ends.first().copied()
     }
 }

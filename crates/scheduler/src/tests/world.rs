@@ -793,10 +793,4 @@ impl World {
         }
         panic!("the world does not settle");
     }
-
-    pub(super) fn outcome(&self, id: u64) -> Option<TaskEnd> {
-        let ends = self.outcomes.get(&id)?;
-        assert_eq!(ends.len(), 1, "task {id} got more than one outcome");
-        ends.first().copied()
-    }
 }

@@ -5,23 +5,21 @@
 //! recognized and named. No path leaves anything behind: the process is killed and reaped, and the
 //! folder of the link's server is removed if the worker could not do it.
 
+mod confinement;
 mod error;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use brigade_sandbox::Prepared;
 use brigade_sys::arena::{ResultView, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::crash::{self, CrashArea};
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
 use brigade_sys::segment::Segment;
-use brigade_wire::handshake::{
-    Answer, Confinement, FromWorkerControl, Hello, Isolation, LinkKind, ToWorkerControl, Token,
-    Visible,
-};
+use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
 use brigade_wire::link::connect::HostEnd;
 use brigade_wire::link::{message_limit, ring};
 use brigade_wire::ring::Doorbell;
@@ -34,8 +32,10 @@ use crate::workers::connection::{Connected, Connection, HostLink};
 use crate::workers::output::event_level;
 use crate::workers::reserve::require_reserve;
 use crate::workers::settings::Settings;
+use crate::workers::setup::Initializer;
 use crate::workers::supervised::Supervised;
 use crate::workers::worker_process::WorkerProcess;
+use confinement::confinement;
 use error::{HandshakeError, Phase, explain, garbage, unexpected};
 
 /// Does the handshake. On failure the process is killed and reaped.
@@ -55,6 +55,9 @@ pub(crate) fn run(
     let mut handshake = Handshake { owner, settings, process, phase, deadline, token };
     let connected = handshake.run(folder.as_deref()).map_err(|error| {
         let failure = explain(supervisor, process, handshake.phase, error);
+        if process.is_forked() && handshake.phase == Phase::Handshake {
+            supervisor.is_server_suspect.store(true, Ordering::Release);
+        }
         // The worker removes its folder itself, unless it died in between.
         if let Some(folder) = folder {
             supervisor.folders.remove(folder);
@@ -101,7 +104,7 @@ impl<S: Supervised> Handshake<'_, S> {
             // A worker that opens the memory of another one reads what is not meant for it.
             result.connection.takes_no_descriptors();
         }
-        if self.settings.setup.initializer.is_some() {
+        if self.settings.setup.initializer.is_some() || self.preload().is_some() {
             self.phase = Phase::Initializer;
             let now = clock::now();
             result.initializing = Some(now);
@@ -210,6 +213,7 @@ impl<S: Supervised> Handshake<'_, S> {
             max_growth: settings.limits.memory_limit().map_or(0, |limit| limit / KEPT),
             depth: settings.depth,
             identity: *build_identity().as_bytes(),
+            preload: self.preload().map(|it| it.function.raw()),
             initializer: settings.setup.initializer.as_ref().map(|it| it.function.raw()),
             finalizer: settings.setup.finalizer.map(FunctionOffset::raw),
             sandbox: settings.sandbox.as_ref().map(confinement).map(Box::new),
@@ -230,6 +234,7 @@ impl<S: Supervised> Handshake<'_, S> {
             descriptors.extend(arguments.map(AsFd::as_fd));
             descriptors.push(results.as_fd());
         }
+        descriptors.extend(self.preload().map(|it| it.argument.as_fd()));
         descriptors.extend(settings.setup.initializer.as_ref().map(|it| it.argument.as_fd()));
         let files = settings.sandbox.as_ref().and_then(|sandbox| sandbox.files.as_ref());
         descriptors.extend(files.map(AsFd::as_fd));
@@ -237,6 +242,11 @@ impl<S: Supervised> Handshake<'_, S> {
         drop(descriptors);
         let results = arenas.map(|(_, results)| results);
         Ok(Greeted { segment, results, ringers })
+    }
+
+    /// Returns the function that an executed worker calls for itself.
+    fn preload(&self) -> Option<&Initializer> {
+        self.settings.setup.preload.as_ref().filter(|_| !self.process.is_forked())
     }
 
     fn answer(&self) -> Result<Answer, HandshakeError> {
@@ -374,25 +384,6 @@ impl<S: Supervised> Handshake<'_, S> {
     fn limit(&self) -> String {
         format!("{:?} ({})", self.phase.limit(self.settings), self.phase.setting())
     }
-}
-
-fn confinement(sandbox: &Prepared) -> Confinement {
-    Confinement {
-        isolation: sandbox.isolation.as_ref().map(isolation),
-        files: sandbox.files.is_some(),
-        capabilities: sandbox.capabilities,
-        filters: sandbox.filters.clone(),
-        before_initializer: sandbox.before_initializer,
-    }
-}
-
-fn isolation(isolation: &brigade_sandbox::Isolation) -> Isolation {
-    let visible = |it: &brigade_sys::confine::Visible| {
-        let (path, alias) = (it.path.clone(), it.alias.clone());
-        Visible { path, alias, is_folder: it.is_folder, is_writable: it.is_writable }
-    };
-    let files = isolation.files.as_ref().map(|files| files.iter().map(visible).collect());
-    Isolation { network: isolation.network, files }
 }
 
 fn is_crash(packet: &[u8]) -> bool {

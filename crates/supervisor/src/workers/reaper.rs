@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use brigade_sys::clock::Monotonic;
+use brigade_sys::process::Process;
 use brigade_sys::sync::Mutex;
 
 use crate::workers::alarm::Alarm;
@@ -18,6 +19,8 @@ use crate::workers::worker_process::WorkerProcess;
 pub struct Reaper {
     /// Workers that the thread has not added yet.
     pub(crate) new: Mutex<Vec<Arc<WorkerProcess>>>,
+    /// Fork servers, which nobody waits for: they are only reaped.
+    pub(crate) servers: Mutex<Vec<Arc<Process>>>,
     /// Workers that are about to be killed.
     pub(crate) asked: Mutex<Vec<Asked>>,
     pub(crate) alarm: Alarm,
@@ -31,6 +34,7 @@ impl Reaper {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             new: Mutex::default(),
+            servers: Mutex::default(),
             asked: Mutex::default(),
             alarm: Alarm::new()?,
             due: AtomicU64::new(u64::MAX),
@@ -41,6 +45,12 @@ impl Reaper {
     /// Waits for the death of a worker from now on.
     pub fn watch(&self, process: Arc<WorkerProcess>) {
         self.new.lock().push(process);
+        self.wake();
+    }
+
+    /// Reaps a fork server when it has ended.
+    pub(crate) fn watch_server(&self, server: Arc<Process>) {
+        self.servers.lock().push(server);
         self.wake();
     }
 

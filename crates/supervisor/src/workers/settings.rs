@@ -9,6 +9,7 @@ use tracing::Level;
 use crate::command_line::CommandLine;
 use crate::workers::process_env::ProcessEnv;
 use crate::workers::setup::Setup;
+use crate::workers::start_mode::Start;
 
 /// Settings of all workers of a pool.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Settings {
     pub pool: String,
     /// The program to start; `None` for this very program.
     pub command: Option<CommandLine>,
+    /// The way in which processes are started.
+    pub start: Start,
     /// Environment, working directory and standard streams.
     pub env: ProcessEnv,
     /// Level up to which workers forward their events; `None` if they do not.

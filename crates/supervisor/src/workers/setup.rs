@@ -11,9 +11,11 @@ use serde::Serialize;
 /// Code that workers run before their first task and before they exit.
 #[derive(Debug)]
 pub struct Setup {
+    /// Runs once in the fork server, or before the initializer in each worker that is executed.
+    pub preload: Option<Initializer>,
     /// Runs before the first task.
     pub initializer: Option<Initializer>,
-    /// Time in which the initializer must return.
+    /// Time in which `preload` and the initializer must return.
     pub timeout: Duration,
     /// Runs before the exit.
     pub finalizer: Option<FunctionOffset>,
@@ -31,7 +33,7 @@ impl Setup {
 
     /// Returns `true` if there is no such code.
     pub fn is_empty(&self) -> bool {
-        self.initializer.is_none() && self.finalizer.is_none()
+        self.preload.is_none() && self.initializer.is_none() && self.finalizer.is_none()
     }
 }
 

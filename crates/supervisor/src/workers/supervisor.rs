@@ -2,9 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use brigade_sys::lifeline::Lifeline;
 use brigade_sys::sync::Mutex;
+use brigade_sys::wait::Waker;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::workers::cleaner::{Cleaner, Jobs};
@@ -27,6 +29,11 @@ pub struct Supervisor {
     pub cleaner: Cleaner,
     orders: Mutex<Option<Sender<Arc<WorkerProcess>>>>,
     pub(crate) folders: Folders,
+    /// Wakes the spawner while it waits for a fork server, because a worker that it starts may be
+    /// no longer needed.
+    pub(crate) unneeded: Waker,
+    /// A worker that was forked has not completed its handshake.
+    pub(crate) is_server_suspect: AtomicBool,
     /// Makes workers end with this process; `None` if the system does not support it.
     pub(crate) lifeline: Option<Lifeline>,
 }
@@ -48,6 +55,8 @@ impl Supervisor {
             cleaner,
             orders: Mutex::new(Some(sender)),
             folders: Folders::default(),
+            unneeded: Waker::new()?,
+            is_server_suspect: AtomicBool::new(false),
             lifeline: Lifeline::new().ok(),
         };
         Ok((supervisor, orders, jobs))
@@ -59,6 +68,11 @@ impl Supervisor {
             // The spawner receives orders as long as this sender exists.
             let _ = orders.send(process);
         }
+    }
+
+    /// Makes the spawner look whether the worker that it starts was killed.
+    pub fn wake_spawner(&self) {
+        self.unneeded.wake();
     }
 
     /// Ends all threads, which have nothing left to do.

@@ -9,6 +9,8 @@
 //! - It is *dying* once it was killed. A worker that ends by itself skips this state.
 //! - It is *dead* when its end was observed or is certain, and its output was read.
 
+mod debug;
+
 use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -78,6 +80,8 @@ struct State {
 /// A process that was started, with its connections to the host.
 struct Running {
     process: Process,
+    /// It was forked from a server of the pool.
+    is_forked: bool,
     lifeline: OnceLock<GroupLifeline>,
     /// Kept open, because closing it would tell the worker that the host is gone.
     control: ControlSocket,
@@ -139,6 +143,7 @@ impl WorkerProcess {
     pub(crate) fn set_started(
         &self,
         process: Process,
+        is_forked: bool,
         control: ControlSocket,
         streams: impl FnOnce(u32) -> WorkerStreams,
     ) -> bool {
@@ -149,11 +154,16 @@ impl WorkerProcess {
             return false;
         }
         let streams = streams(process.pid());
-        let running = Running { process, lifeline: OnceLock::new(), control, streams };
+        let running = Running { process, is_forked, lifeline: OnceLock::new(), control, streams };
         // Set only here, once.
         let _ = self.running.set(running);
         state.state = ProcessState::Started;
         true
+    }
+
+    /// Returns `true` if it was forked from a server, and not executed.
+    pub fn is_forked(&self) -> bool {
+        self.running.get().is_some_and(|running| running.is_forked)
     }
 
     /// Makes the whole process group end with this process. Without it, processes that tasks have
@@ -382,17 +392,6 @@ impl WorkerProcess {
     /// Reads the rest of the output of a process that has ended, and returns the end of its stderr.
     pub fn read_rest(&self, output: &OutputForwarder) -> String {
         self.finish_streams(output).0
-    }
-}
-
-impl std::fmt::Debug for WorkerProcess {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("WorkerProcess")
-            .field("worker", &self.worker)
-            .field("pid", &self.pid())
-            .field("state", &self.state())
-            .finish_non_exhaustive()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, NulError, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The possible paths of a program, in the order of the search path.
@@ -10,6 +11,14 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     candidates: Vec<CString>,
+}
+
+/// Tells one state of a file from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
 }
 
 /// The search path if there is no `PATH`, as in `execvp`.
@@ -37,6 +46,14 @@ impl Program {
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { candidates })
+    }
+
+    /// Returns the first of the files that exists.
+    pub fn file_id(&self) -> Option<FileId> {
+        let mut paths = self.candidates.iter().map(|it| OsStr::from_bytes(it.to_bytes()));
+        let found = paths.find_map(|path| std::fs::metadata(path).ok())?;
+        let changed = (found.ctime(), found.ctime_nsec());
+        Some(FileId { device: found.dev(), inode: found.ino(), changed })
     }
 
     pub(super) fn candidates(&self) -> &[CString] {

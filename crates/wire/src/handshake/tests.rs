@@ -25,6 +25,7 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
         max_growth: 0,
         depth: 1,
         identity: [7; 32],
+        preload: None,
         initializer: None,
         finalizer: None,
         sandbox: Some(Box::new(Confinement {
@@ -44,7 +45,7 @@ prop_compose! {
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
             version, token, worker, pool, message_limit, slots, lifeline, events, link, arenas, folder, pinned: true, max_rss: 7, max_growth: 8, sandbox: None, depth, identity,
-            initializer, finalizer,
+            preload: None, initializer, finalizer,
         }
     }
 }

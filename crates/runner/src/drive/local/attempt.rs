@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use brigade_cores::CoreLease;
-use brigade_supervisor::{Capture, OutputPipe, Start};
+use brigade_supervisor::{Capture, LaunchSettings, OutputPipe};
 use brigade_sys::launch::LaunchStage;
 use brigade_sys::memory;
 use brigade_sys::process::{Process, Usage};
@@ -94,7 +94,7 @@ impl Local {
             .as_ref()
             .map_or(Ok((Confined::default(), Vec::new())), |confinement| confinement.begin())
             .map_err(|error| StartFailure::of_io("cannot make its control group", &error))?;
-        let start = Start {
+        let start = LaunchSettings {
             streams: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
             affinity: lease.as_ref().map(|lease| lease.cores().words()),
             nice: Some(self.config.nice),

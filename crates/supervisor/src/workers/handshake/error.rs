@@ -61,6 +61,7 @@ pub(super) fn unexpected(message: FromWorkerControl) -> HandshakeError {
         FromWorkerControl::Answer(_) => "a second answer",
         FromWorkerControl::Section { .. } => "the start of a section without a task",
         FromWorkerControl::Crashed | FromWorkerControl::Sampled => "a notice without a reason",
+        FromWorkerControl::ForkServer(_) => "an answer of a fork server",
         FromWorkerControl::Ready => "an unexpected `ready`",
         FromWorkerControl::Initialized { .. } | FromWorkerControl::InitializerFailed { .. } => {
             "an unexpected initializer result"

@@ -34,7 +34,8 @@ pub fn run(owner: &impl Supervised, jobs: &Jobs) {
 /// cleaning up the process.
 pub fn kill(owner: &impl Supervised, process: &Arc<WorkerProcess>, at_once: bool) {
     match process.kill() {
-        Ok(Killed::NotYet) => {}
+        // The spawner may wait for a fork server for it.
+        Ok(Killed::NotYet) => owner.supervisor().wake_spawner(),
         Ok(Killed::Sent) => after_kill(owner, process, at_once),
         Ok(Killed::Stopped) => kill_later(owner, process, at_once),
         Err(error) => owner.could_not_kill(process, error),

@@ -28,7 +28,7 @@ use brigade_sys::control::Received;
 use brigade_sys::crash::CrashArea;
 use brigade_sys::memory_limit::out_of_memory_kills;
 use brigade_sys::poller::Poller;
-use brigade_sys::process::Exit;
+use brigade_sys::process::{Exit, Process};
 use brigade_sys::scheduling::prefer_short_slices;
 use brigade_wire::handshake::FromWorkerControl;
 
@@ -55,6 +55,7 @@ pub fn run(owner: &impl Supervised, poller: Poller) {
         poller,
         watched: HashMap::new(),
         next: 1,
+        servers: HashMap::new(),
         unreported: Vec::new(),
         ready: Vec::new(),
         out_of_memory: out_of_memory_kills(),
@@ -84,6 +85,8 @@ struct ReaperThread<'a, S> {
     /// Keyed by the token of the pidfd; the token of the control socket is the next number.
     watched: HashMap<u64, Entry>,
     next: u64,
+    /// Fork servers, keyed like workers.
+    servers: HashMap<u64, Arc<Process>>,
     unreported: Vec<Unreported>,
     ready: Vec<u64>,
     /// Processes that the kernel has killed for their memory, as far as this thread has seen.
@@ -170,7 +173,13 @@ impl<S: Supervised> ReaperThread<'_, S> {
             match token {
                 ALARM => reaper.alarm.drain(),
                 control if control % 2 == 0 => self.receive_control(control - 1),
-                pidfd => self.reap(pidfd),
+                pidfd => match self.servers.remove(&pidfd) {
+                    Some(server) => {
+                        self.poller.remove(server.pidfd());
+                        let _ = server.try_reap();
+                    }
+                    None => self.reap(pidfd),
+                },
             }
         }
         self.ready = ready;
@@ -181,6 +190,14 @@ impl<S: Supervised> ReaperThread<'_, S> {
         let reaper = &self.owner.supervisor().reaper;
         let new = std::mem::take(&mut *reaper.new.lock());
         let mut added = Ok(());
+        for server in std::mem::take(&mut *reaper.servers.lock()) {
+            let token = self.next;
+            self.next += 2;
+            // A server that is not watched is reaped when it is needed next.
+            if !reaper.alarm.is_parking() && self.poller.add(server.pidfd(), token).is_ok() {
+                self.servers.insert(token, server);
+            }
+        }
         for process in new {
             let token = self.next;
             self.next += 2;

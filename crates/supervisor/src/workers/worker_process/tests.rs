@@ -14,7 +14,7 @@ fn started(process: &WorkerProcess) -> io::Result<bool> {
     let (control, _) = ControlSocket::pair()?;
     let writer =
         |pid| crate::workers::output::Writer { pool: "".into(), worker: process.worker(), pid };
-    Ok(process.set_started(sleep, control, |pid| output.attach(ends, writer(pid))))
+    Ok(process.set_started(sleep, false, control, |pid| output.attach(ends, writer(pid))))
 }
 
 fn ordered() -> WorkerProcess {

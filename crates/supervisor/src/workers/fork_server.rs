@@ -1,0 +1,340 @@
+//! The host's end of a fork server.
+//!
+//! ```text
+//! launched -> serving -> gone
+//! ```
+//! Only the spawner's thread uses it. All its waits end at a deadline, with the server's death, or
+//! when the worker that it starts is no longer needed. A server that answers late, wrongly or not
+//! at all is killed; if it had made a copy that nobody knows, that is found in shared memory and
+//! killed, too. The next start launches another server.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::control::{ControlSocket, Received};
+use brigade_sys::executable::build_identity;
+use brigade_sys::inherited::{Fixed, Inherited};
+use brigade_sys::launch::{Confinement, FileId};
+use brigade_sys::process::{Exit, Process, Signal, last_line};
+use brigade_sys::sealed::SealedBytes;
+use brigade_sys::sibling::Born;
+use brigade_sys::wait::wait_readable;
+use brigade_wire::fork::{ForkRequest, FromForkServer, Serve};
+use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
+use brigade_wire::version::PROTOCOL_VERSION;
+
+use crate::command_line::CommandLine;
+use crate::launcher::{LaunchSettings, Launcher, Prepared};
+use crate::note;
+use crate::workers::death::Death;
+use crate::workers::output::{HostEnds, WorkerStreams, Writer};
+use crate::workers::settings::Settings;
+use crate::workers::supervisor::Supervisor;
+use crate::workers::unusable::unless_unusable;
+use crate::workers::worker_process::WorkerProcess;
+
+/// A process that forks workers.
+pub(crate) struct ForkServer {
+    process: Arc<Process>,
+    control: ControlSocket,
+    streams: WorkerStreams,
+    born: Born,
+    /// The environment that it was started with.
+    environment: Vec<u8>,
+    fixed: Fixed,
+    program: Option<FileId>,
+    /// The time by which it has to serve, until it does.
+    serves_by: Option<Monotonic>,
+    is_preloading: bool,
+}
+
+/// The descriptors and the surroundings of a new worker.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) streams: [BorrowedFd<'a>; 3],
+    pub(crate) doors: &'a [File],
+    pub(crate) environment: Vec<u8>,
+    pub(crate) line: &'a CommandLine,
+    pub(crate) inherited: Inherited,
+    pub(crate) fixed: Fixed,
+    pub(crate) program: Option<FileId>,
+}
+
+/// The reason why no worker was forked.
+pub(crate) enum ForkError {
+    /// The server is not serving yet.
+    NotYet,
+    /// The program cannot be forked; it has to be executed.
+    Unsuitable(String),
+    /// The server has ended, and another one may not.
+    Gone,
+    /// The server is of no use any more, and another one may be.
+    Broken(String),
+    /// The system refused something that it may grant later.
+    Refused(String),
+}
+
+impl ForkServer {
+    /// Starts a server, which is not serving yet.
+    pub(crate) fn launch(
+        supervisor: &Supervisor,
+        settings: &Settings,
+        worker: &WorkerProcess,
+        launcher: &mut Launcher,
+        prepared: &Prepared<'_>,
+        around: &Surroundings<'_>,
+    ) -> io::Result<Self> {
+        let (control, there) = ControlSocket::pair()?;
+        let (ends, server_ends) = HostEnds::open(settings.env.stdio)?;
+        let born = Born::new()?;
+        let stdout = server_ends.stdout.as_ref().map_or(around.streams[1], AsFd::as_fd);
+        let start = LaunchSettings {
+            streams: [there.as_fd(), stdout, server_ends.stderr.as_fd()],
+            affinity: None,
+            nice: None,
+            open_files: None,
+            confinement: Confinement::default(),
+            is_worker: true,
+        };
+        let process = launcher
+            .launch(prepared, &start)
+            .map_err(|error| unless_unusable(around.line, error))?;
+        drop((there, server_ends));
+        let (pool, pid) = (settings.pool.as_str().into(), process.pid());
+        let writer = Writer { pool, worker: worker.worker(), pid };
+        let streams = supervisor.output.attach(ends, writer);
+        let process = Arc::new(process);
+        supervisor.reaper.watch_server(Arc::clone(&process));
+        let preload = settings.setup.preload.as_ref();
+        let serve = ToWorkerControl::Serve(Serve {
+            version: PROTOCOL_VERSION,
+            identity: *build_identity().as_bytes(),
+            preload: preload.map(|it| it.function.raw()),
+        });
+        let argument = preload.map(|it| it.argument.as_fd());
+        let descriptors: Vec<_> = [born.descriptor()].into_iter().chain(argument).collect();
+        let sent = serve.encode().map_err(io::Error::other);
+        // A server that has ended already is found when its answer is awaited.
+        let _ = sent.and_then(|packet| control.send(&packet, &descriptors));
+        note!(supervisor.output, DEBUG, pid, "fork server started");
+        Ok(Self {
+            process,
+            control,
+            streams,
+            born,
+            environment: around.environment.clone(),
+            fixed: around.fixed.clone(),
+            program: around.program,
+            serves_by: Some(clock::now().saturating_add(settings.start_timeout)),
+            is_preloading: false,
+        })
+    }
+
+    /// Returns the reason why its copies would not be like new processes of the host any more.
+    pub(crate) fn outdated(&self, around: &Surroundings<'_>) -> Option<&'static str> {
+        if self.fixed != around.fixed {
+            Some("the host has another user, root, control group or sandbox by now")
+        } else if self.program != around.program {
+            Some("its program was replaced")
+        } else {
+            None
+        }
+    }
+
+    /// Returns `true` if it is another program, which may not know what a fork server is.
+    pub(crate) fn is_foreign_and_new(&self, settings: &Settings) -> bool {
+        settings.command.is_some() && settings.setup.preload.is_none() && self.serves_by.is_some()
+    }
+
+    /// Waits until it serves, or only looks if it does.
+    pub(crate) fn wait_until_serving(
+        &mut self,
+        supervisor: &Supervisor,
+        settings: &Settings,
+        worker: &WorkerProcess,
+        waits: bool,
+    ) -> Result<(), ForkError> {
+        let Some(serves_by) = self.serves_by else { return Ok(()) };
+        let now = clock::now();
+        let until = if waits { serves_by } else { now };
+        let received = self.receive(supervisor, worker, until);
+        let (answer, _) = received.map_err(|failure| match failure {
+            Failure::Unneeded => ForkError::Refused(UNNEEDED.into()),
+            Failure::TimedOut if !waits && now < serves_by => ForkError::NotYet,
+            Failure::TimedOut if self.is_preloading => {
+                let limit = settings.setup.timeout;
+                let text =
+                    format!("`preload` did not return within {limit:?} (initializer_timeout)");
+                ForkError::Broken(text)
+            }
+            Failure::TimedOut => ForkError::Broken(format!(
+                "it did not answer within {:?} (start_timeout); is brigade::init() the first line \
+                 of its main?",
+                settings.start_timeout
+            )),
+            Failure::Gone => ForkError::Gone,
+            Failure::Other(reason) => ForkError::Broken(reason),
+        })?;
+        match answer {
+            FromForkServer::Preloading => {
+                self.is_preloading = true;
+                self.serves_by = Some(clock::now().saturating_add(settings.setup.timeout));
+                self.wait_until_serving(supervisor, settings, worker, waits)
+            }
+            FromForkServer::Serving => {
+                self.serves_by = None;
+                let pid = self.process.pid();
+                note!(supervisor.output, DEBUG, pid, "fork server ready");
+                Ok(())
+            }
+            FromForkServer::Unsuitable { reason } => Err(ForkError::Unsuitable(reason)),
+            FromForkServer::PreloadFailed { reason } => Err(ForkError::Broken(reason)),
+            other => Err(ForkError::Broken(format!("it sent {other:?}"))),
+        }
+    }
+
+    /// Forks a worker.
+    pub(crate) fn fork(
+        &self,
+        supervisor: &Supervisor,
+        settings: &Settings,
+        worker: &WorkerProcess,
+        around: &Surroundings<'_>,
+    ) -> Result<Process, ForkError> {
+        let refused = |error: io::Error| ForkError::Refused(error.to_string());
+        let environment = (self.environment != around.environment).then_some(&around.environment);
+        let environment = environment
+            .map(|entries| SealedBytes::create("brigade-environment", &[entries.as_slice()]));
+        let environment = environment.transpose().map_err(refused)?;
+        let folder = around.line.directory.as_ref();
+        let folder = folder.map_or(Path::new("."), |it| Path::new(it));
+        let folder = brigade_sys::sibling::open_folder(folder).map_err(refused)?;
+        let inherited = &around.inherited;
+        let request = ForkRequest {
+            folder: true,
+            environment: environment.is_some(),
+            doors: u8::try_from(around.doors.len()).unwrap_or(u8::MAX),
+            umask: inherited.umask,
+            nice: inherited.nice,
+            affinity: inherited.affinity.clone(),
+            limits: inherited.limits.clone(),
+            oom_score: inherited.oom_score,
+            ignores_hangup: inherited.ignores_hangup,
+        };
+        let packet = ToWorkerControl::Fork(request).encode();
+        let packet = packet.map_err(|error| refused(io::Error::other(error)))?;
+        let mut descriptors = around.streams.to_vec();
+        descriptors.push(folder.as_fd());
+        descriptors.extend(environment.as_ref().map(AsFd::as_fd));
+        descriptors.extend(around.doors.iter().map(AsFd::as_fd));
+        self.born.clear();
+        let deadline = clock::now().saturating_add(settings.start_timeout);
+        let sent = self.control.send(&packet, &descriptors);
+        let received = match sent {
+            Ok(()) => self.receive(supervisor, worker, deadline),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Gone),
+            Err(error) => Err(Failure::Other(format!("it takes no request: {error}"))),
+        };
+        match received {
+            Ok((FromForkServer::Forked, Some(pidfd))) => {
+                let taken = self.born.take(pidfd);
+                taken.map_err(|error| ForkError::Broken(format!("it has forked nothing: {error}")))
+            }
+            Ok((FromForkServer::NotForked { reason }, _)) => Err(ForkError::Refused(reason)),
+            Ok((other, _)) => Err(ForkError::Broken(format!("it sent {other:?}"))),
+            // Its answer would be taken for that to the next request.
+            Err(Failure::Unneeded) => Err(ForkError::Broken(UNNEEDED.into())),
+            Err(Failure::TimedOut) => Err(ForkError::Broken(format!(
+                "it did not answer within {:?} (start_timeout)",
+                settings.start_timeout
+            ))),
+            Err(Failure::Gone) => Err(ForkError::Gone),
+            Err(Failure::Other(reason)) => Err(ForkError::Broken(reason)),
+        }
+    }
+
+    /// Ends a server that nobody waits for.
+    pub(crate) fn retire(self, supervisor: &Supervisor) {
+        // The last copy is a worker that somebody has.
+        self.born.clear();
+        self.end(supervisor, None);
+    }
+
+    /// Ends the server, and a copy of it that nobody knows. Returns the reason, and what is known
+    /// about its end; without a reason, it has ended by itself.
+    pub(crate) fn end(self, supervisor: &Supervisor, reason: Option<String>) -> String {
+        // A process that may not be killed is left alone.
+        let exit = self.process.signal_group(Signal::Kill);
+        let exit = exit.and_then(|()| self.process.reap());
+        // Dropping it kills and reaps it.
+        drop(self.born.take_unnamed());
+        let (tail, _) = supervisor.output.finish_streams(&self.streams);
+        let exit = exit.unwrap_or(Exit::Unknown);
+        let mut text =
+            reason.unwrap_or_else(|| format!("it ended: {}", Death::new(exit, tail.clone()).end()));
+        if let Some(line) = last_line(&tail) {
+            text.push_str("; its last line on stderr: ");
+            text.push_str(line);
+        }
+        text
+    }
+
+    /// Waits for an answer. A worker that is killed meanwhile wakes the thread.
+    fn receive(
+        &self,
+        supervisor: &Supervisor,
+        worker: &WorkerProcess,
+        deadline: Monotonic,
+    ) -> Result<(FromForkServer, Option<OwnedFd>), Failure> {
+        let waker = &supervisor.unneeded;
+        let waited_for = [self.control.as_fd(), self.process.pidfd(), waker.as_fd()];
+        let mut is_dead = false;
+        loop {
+            waker.drain();
+            let received = self.control.try_receive();
+            let received = received.map_err(|error| Failure::Other(error.to_string()))?;
+            match received {
+                Some(Received::Packet { bytes, descriptors }) => {
+                    let message = FromWorkerControl::decode(&bytes);
+                    return match message {
+                        Ok(FromWorkerControl::ForkServer(answer)) => {
+                            Ok((answer, descriptors.into_iter().next()))
+                        }
+                        Ok(FromWorkerControl::Refused { reason }) => {
+                            Err(Failure::Other(format!("it refused: {reason}")))
+                        }
+                        _ => Err(Failure::Other("it sent a malformed answer".into())),
+                    };
+                }
+                Some(_) => return Err(Failure::Gone),
+                None if is_dead => return Err(Failure::Gone),
+                None => {}
+            }
+            if worker.is_killed() {
+                return Err(Failure::Unneeded);
+            }
+            let ready = wait_readable(&waited_for, Some(deadline));
+            let ready = ready.map_err(|error| Failure::Other(error.to_string()))?;
+            if !ready.contains(&true) {
+                return Err(Failure::TimedOut);
+            }
+            // Everything that it sent before its death has arrived by now.
+            is_dead = ready[1];
+        }
+    }
+}
+
+/// The reason why an answer did not come.
+enum Failure {
+    /// The worker is no longer needed.
+    Unneeded,
+    TimedOut,
+    /// The server has closed its end, or has ended.
+    Gone,
+    Other(String),
+}
+
+const UNNEEDED: &str = "it is no longer needed";

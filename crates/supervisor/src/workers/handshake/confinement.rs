@@ -1,0 +1,24 @@
+//! A sandbox in the form of the greeting.
+
+use brigade_sandbox::Prepared;
+use brigade_wire::handshake::{Confinement, Isolation, Visible};
+
+/// Returns the sandbox for the greeting, without the descriptor of its rules for files.
+pub(super) fn confinement(sandbox: &Prepared) -> Confinement {
+    Confinement {
+        isolation: sandbox.isolation.as_ref().map(isolation),
+        files: sandbox.files.is_some(),
+        capabilities: sandbox.capabilities,
+        filters: sandbox.filters.clone(),
+        before_initializer: sandbox.before_initializer,
+    }
+}
+
+fn isolation(isolation: &brigade_sandbox::Isolation) -> Isolation {
+    let visible = |it: &brigade_sys::confine::Visible| {
+        let (path, alias) = (it.path.clone(), it.alias.clone());
+        Visible { path, alias, is_folder: it.is_folder, is_writable: it.is_writable }
+    };
+    let files = isolation.files.as_ref().map(|files| files.iter().map(visible).collect());
+    Isolation { network: isolation.network, files }
+}

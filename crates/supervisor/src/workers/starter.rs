@@ -1,0 +1,221 @@
+//! Starts the processes of workers: executes the program, or forks it from a server.
+
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use brigade_sys::inherited::Inherited;
+use brigade_sys::launch::Confinement;
+use brigade_sys::process::Process;
+use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
+
+use crate::command_line::CommandLine;
+use crate::launcher::{LaunchSettings, Launcher, Prepared};
+use crate::note;
+use crate::workers::fork_server::{ForkError, ForkServer, Surroundings};
+use crate::workers::output::WorkerEnds;
+use crate::workers::process_env::limit_threads;
+use crate::workers::settings::Settings;
+use crate::workers::start_mode::Start;
+use crate::workers::supervisor::Supervisor;
+use crate::workers::unusable::{Unusable, unless_unusable};
+use crate::workers::worker_process::WorkerProcess;
+
+/// The spawner's means to start processes.
+pub(crate) struct Processes {
+    /// The way that was found to be possible.
+    mode: Start,
+    server: Option<ForkServer>,
+    /// Processes that were started by executing the program.
+    executed: usize,
+}
+
+/// A pool executes this many workers before it starts a server, which takes as long as a worker.
+const EXECUTED_FIRST: usize = 2;
+
+/// A process that was started.
+pub(crate) struct Started {
+    pub(crate) process: Process,
+    pub(crate) is_forked: bool,
+}
+
+/// The descriptors of a new worker.
+pub(crate) struct Ends<'a> {
+    pub(crate) control: &'a OwnedFd,
+    pub(crate) output: &'a WorkerEnds,
+    pub(crate) doors: &'a [File],
+}
+
+impl Processes {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let is_known_by_others = settings.start == Start::Auto && settings.sandbox.is_some();
+        let mode = if is_known_by_others { Start::Exec } else { settings.start };
+        Self { mode, server: None, executed: 0 }
+    }
+
+    /// Starts the process of a worker.
+    pub(crate) fn start(
+        &mut self,
+        supervisor: &Supervisor,
+        settings: &Settings,
+        worker: &WorkerProcess,
+        cores: Option<usize>,
+        ends: &Ends<'_>,
+    ) -> io::Result<Started> {
+        let mut line = settings.command.clone().unwrap_or_else(CommandLine::of_this_program);
+        settings.env.apply(&mut line);
+        let marker = format!("{PROTOCOL_VERSION}:{}", std::process::id());
+        line.set(MARKER.into(), Some(marker.into()));
+        if let Some(cores) = cores {
+            limit_threads(&mut line, cores);
+        }
+        // A new one for each start, because the host may have changed its environment.
+        let is_clear = settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.clears_environment);
+        let mut launcher =
+            if is_clear { Launcher::without_environment() } else { Launcher::new(&[]) };
+        let prepared = launcher
+            .prepare(&line)
+            .map_err(|error| io::Error::other(Unusable(error.to_string())))?;
+        let ours = io::stdout();
+        let terminal = settings.sandbox.as_ref().and_then(|_| write_only(&ours)).transpose()?;
+        let ours = terminal.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
+        let stdout = ends.output.stdout.as_ref().map_or(ours, AsFd::as_fd);
+        let streams = [ends.control.as_fd(), stdout, ends.output.stderr.as_fd()];
+        if self.forks(settings) {
+            let (inherited, fixed) = Inherited::now()?;
+            let around = Surroundings {
+                streams,
+                doors: ends.doors,
+                environment: launcher.environment_of(&prepared),
+                line: &line,
+                inherited,
+                fixed,
+                program: prepared.file_id(),
+            };
+            if let Some(started) =
+                self.fork(supervisor, settings, worker, &mut launcher, &prepared, &around)?
+            {
+                return Ok(started);
+            }
+        }
+        let start = LaunchSettings {
+            streams,
+            affinity: None,
+            nice: None,
+            open_files: None,
+            // A worker enters its sandbox itself, after its initializer.
+            confinement: Confinement { doors: ends.doors, ..Confinement::default() },
+            is_worker: true,
+        };
+        let process = launcher.launch(&prepared, &start);
+        let process = process.map_err(|error| unless_unusable(&line, error))?;
+        self.executed += 1;
+        Ok(Started { process, is_forked: false })
+    }
+
+    /// Ends the server.
+    pub(crate) fn end(&mut self, supervisor: &Supervisor) {
+        if let Some(server) = self.server.take() {
+            server.retire(supervisor);
+        }
+    }
+
+    /// Returns `true` if the next worker is forked, or would be if there were a server. A pool that
+    /// needs no further workers has no server.
+    fn forks(&self, settings: &Settings) -> bool {
+        match self.mode {
+            Start::Exec => false,
+            Start::Fork => true,
+            Start::Auto => self.executed >= EXECUTED_FIRST || self.needs_a_server(settings),
+        }
+    }
+
+    /// Returns `true` if no worker is started without a server. Otherwise none waits for it: while
+    /// it starts, workers are executed.
+    fn needs_a_server(&self, settings: &Settings) -> bool {
+        self.mode == Start::Fork || settings.setup.preload.is_some()
+    }
+
+    /// Forks a worker. Returns `None` if it has to be executed.
+    fn fork(
+        &mut self,
+        supervisor: &Supervisor,
+        settings: &Settings,
+        worker: &WorkerProcess,
+        launcher: &mut Launcher,
+        prepared: &Prepared<'_>,
+        around: &Surroundings<'_>,
+    ) -> io::Result<Option<Started>> {
+        let is_suspect = supervisor.is_server_suspect.swap(false, Ordering::AcqRel);
+        let outdated = self.server.as_ref().and_then(|server| server.outdated(around));
+        let why = outdated.or(is_suspect.then_some("a worker of it did not start"));
+        if let Some(why) = why
+            && let Some(server) = self.server.take()
+        {
+            note!(supervisor.output, DEBUG, cause = why, "fork server replaced");
+            server.retire(supervisor);
+        }
+        let mut server = match self.server.take() {
+            Some(server) => server,
+            None => ForkServer::launch(supervisor, settings, worker, launcher, prepared, around)?,
+        };
+        let forked = server
+            .wait_until_serving(supervisor, settings, worker, self.needs_a_server(settings))
+            .and_then(|()| server.fork(supervisor, settings, worker, around));
+        match forked {
+            Ok(process) => {
+                self.server = Some(server);
+                Ok(Some(Started { process, is_forked: true }))
+            }
+            Err(ForkError::NotYet) => {
+                self.server = Some(server);
+                Ok(None)
+            }
+            Err(ForkError::Refused(reason)) => {
+                self.server = Some(server);
+                Err(io::Error::other(reason))
+            }
+            Err(ForkError::Unsuitable(reason)) => {
+                server.retire(supervisor);
+                self.unsuitable(supervisor, reason)
+            }
+            Err(error @ (ForkError::Gone | ForkError::Broken(_))) => {
+                let is_foreign = server.is_foreign_and_new(settings);
+                let reason =
+                    if let ForkError::Broken(reason) = error { Some(reason) } else { None };
+                let cause = server.end(supervisor, reason);
+                if is_foreign {
+                    // It may do as a worker what it does not do as a server.
+                    let cause = format!("`worker_command` does not run a fork server: {cause}");
+                    return self.unsuitable(supervisor, cause);
+                }
+                let text = format!("the fork server failed: {cause}");
+                note!(supervisor.output, WARN, cause, "fork server failed");
+                if self.needs_a_server(settings) { Err(io::Error::other(text)) } else { Ok(None) }
+            }
+        }
+    }
+
+    /// Executes workers from now on, if that is allowed.
+    fn unsuitable(
+        &mut self,
+        supervisor: &Supervisor,
+        cause: String,
+    ) -> io::Result<Option<Started>> {
+        if self.mode == Start::Fork {
+            let reason = format!("workers cannot be forked: {cause}; use `Start::Auto`");
+            return Err(io::Error::other(Unusable(reason)));
+        }
+        self.mode = Start::Exec;
+        note!(supervisor.output, INFO, cause, "workers are executed, not forked");
+        Ok(None)
+    }
+}
+
+/// Opens the terminal of the host again, so that a worker which is not to be trusted cannot read
+/// from it. Returns `None` if standard output is no terminal.
+fn write_only(stdout: &io::Stdout) -> Option<io::Result<File>> {
+    let terminal = format!("/proc/self/fd/{}", stdout.as_raw_fd());
+    stdout.is_terminal().then(|| File::options().write(true).open(terminal))
+}

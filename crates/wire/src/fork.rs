@@ -1,0 +1,79 @@
+//! The protocol of host and fork server.
+//!
+//! A fork server is a worker that is sent `Serve` in place of the greeting. It forks a worker for
+//! each request; the new worker has its own control socket, where the host goes on with the usual
+//! [handshake](crate::handshake).
+//!
+//! ```text
+//! host                                     fork server
+//!   Serve (+ memory, preload's argument) -->
+//!                                       <-- Preloading, if there is a preload
+//!                                       <-- Serving, Unsuitable, or PreloadFailed
+//!   Fork (+ the worker's descriptors)   -->
+//!                                       <-- Forked (+ its pidfd), or NotForked
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+/// Makes a worker a fork server. The shared memory in which it leaves the number of each copy comes
+/// along as a descriptor, and the encoded argument of `preload`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Serve {
+    /// The host's protocol version; compared before any other field is used.
+    pub version: u32,
+    /// Identity of the host's executable.
+    pub identity: [u8; 32],
+    /// Offset of the function to call before the first copy.
+    pub preload: Option<u64>,
+}
+
+/// A request for a worker. Its control socket, standard output and error come along as descriptors,
+/// and then those that the fields name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkRequest {
+    /// `true` if the next descriptor is the folder to start in.
+    pub folder: bool,
+    /// `true` if the next descriptor is a sealed memory file with the whole environment, which
+    /// differs from the server's.
+    pub environment: bool,
+    /// Number of files to which the worker writes a 0, to move itself into its control groups.
+    pub doors: u8,
+    /// Bits that new files do not get.
+    pub umask: u32,
+    /// The niceness.
+    pub nice: i32,
+    /// The processors to run on, one bit each.
+    pub affinity: Vec<u64>,
+    /// Soft and hard limits on resources, by their numbers.
+    pub limits: Vec<(u64, u64)>,
+    /// Adjustment of the choice of a process to kill when memory runs out.
+    pub oom_score: i32,
+    /// It ignores SIGHUP.
+    pub ignores_hangup: bool,
+}
+
+/// An answer of the fork server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromForkServer {
+    /// It begins to run `preload`.
+    Preloading,
+    /// It forks from now on.
+    Serving,
+    /// It cannot fork safely.
+    Unsuitable {
+        /// A fragment that fits after "workers cannot be forked: ".
+        reason: String,
+    },
+    /// `preload` panicked, returned an error, or has left a thread running.
+    PreloadFailed {
+        /// One sentence without a period.
+        reason: String,
+    },
+    /// The worker exists. A pidfd comes along.
+    Forked,
+    /// The system refused another process.
+    NotForked {
+        /// A fragment that fits after "cannot fork it: ".
+        reason: String,
+    },
+}

@@ -1,0 +1,178 @@
+//! The server that forks the workers of a pool, in a process that would otherwise be a worker.
+//!
+//! It has run `main` up to `init`, and then `preload`, if there is one. It has a single thread,
+//! waits for requests without a system call in between, and runs no code of the user's any more.
+//! Each worker is a copy of it, with the same parent, and goes on with the usual handshake over its
+//! own control socket. The host ends the server by SIGKILL, or by closing its end.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use brigade_sys::control::ControlSocket;
+use brigade_sys::executable::{BuildIdentity, build_identity};
+use brigade_sys::inherited::Inherited;
+use brigade_sys::sealed::SealedView;
+use brigade_sys::sibling::{self, Copied, Copier};
+use brigade_sys::{clock, confine, descriptors, environment, huge_pages, parent_death};
+use brigade_wire::fork::{ForkRequest, FromForkServer, Serve};
+use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
+
+use crate::bootstrap::check_version;
+use crate::control::{Control, failed_to};
+use crate::error::StartError;
+use crate::exit_code;
+use crate::functions::{Functions, Named};
+use crate::marker::Marker;
+use crate::{panic_capture, setup};
+
+/// The first packet that a worker receives, with its descriptors.
+pub(crate) type Greeting = (ToWorkerControl, Vec<OwnedFd>);
+
+/// Returns the first packet for a worker. In a process that becomes a fork server, this returns in
+/// each of its copies, with the copy's control socket.
+pub(crate) fn greeted(
+    control: Control,
+    marker: &Marker,
+) -> Result<(Control, Greeting), StartError> {
+    Marker::remove();
+    check_version(marker.version).inspect_err(|error| control.refuse(error))?;
+    let greeting = control.receive()?;
+    match greeting {
+        (ToWorkerControl::Serve(serve), descriptors) => {
+            check_version(serve.version).inspect_err(|error| control.refuse(error))?;
+            let control = serve_forks(control, marker, &serve, descriptors)?;
+            let greeting = control.receive()?;
+            Ok((control, greeting))
+        }
+        greeting => Ok((control, greeting)),
+    }
+}
+
+/// Returns in each copy, with its control socket.
+fn serve_forks(
+    control: Control,
+    marker: &Marker,
+    serve: &Serve,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Control, StartError> {
+    let mut next = in_order(descriptors);
+    descriptors::name_process("brigade-fork");
+    let copier = match Copier::new(next()?) {
+        Ok(copier) => copier,
+        Err(reason) => end(&control, FromForkServer::Unsuitable { reason }),
+    };
+    panic_capture::install();
+    if let Some(offset) = serve.preload {
+        let argument = SealedView::open(next()?).map_err(StartError::Argument)?;
+        send(&control, FromForkServer::Preloading)?;
+        if let Err(reason) = preload(offset, &argument, serve) {
+            end(&control, FromForkServer::PreloadFailed { reason });
+        }
+        // A copy would find locks that a thread holds which it does not have.
+        match confine::threads() {
+            Ok(1) => {}
+            Ok(threads) => {
+                let reason = format!(
+                    "`preload` has left {} threads running; end them, or start them in the \
+                     initializer",
+                    threads.saturating_sub(1)
+                );
+                end(&control, FromForkServer::PreloadFailed { reason });
+            }
+            Err(error) => return Err(failed_to("count the threads of this process")(error)),
+        }
+        huge_pages::collapse();
+    }
+    // Each copy finds both.
+    clock::now();
+    build_identity();
+    // Otherwise each copy would write what `main` has printed.
+    let _ = io::stdout().flush();
+    sibling::flush_c_streams();
+    let (ours, _) = Inherited::now().map_err(failed_to("read /proc"))?;
+    send(&control, FromForkServer::Serving)?;
+    loop {
+        let (message, descriptors) = match control.receive() {
+            Ok(received) => received,
+            Err(StartError::ControlClosed) => sibling::end_at_once(exit_code::STOPPED),
+            Err(error) => return Err(error),
+        };
+        let ToWorkerControl::Fork(request) = message else {
+            return Err(StartError::Unexpected("another packet than a request to a fork server"));
+        };
+        match copier.copy() {
+            Ok(Copied::Copy) => {
+                drop(control);
+                return become_worker(marker, &request, &ours, descriptors);
+            }
+            Ok(Copied::Original(pidfd)) => {
+                let forked = FromWorkerControl::ForkServer(FromForkServer::Forked);
+                control.send_with(&forked, &[pidfd.as_fd()])?;
+            }
+            Err(error) => {
+                send(&control, FromForkServer::NotForked { reason: error.to_string() })?;
+            }
+        }
+    }
+}
+
+/// Calls `preload`. The error is one sentence.
+fn preload(offset: u64, argument: &SealedView, serve: &Serve) -> Result<(), String> {
+    let host = BuildIdentity::from_bytes(serve.identity);
+    let functions = Functions::new(Named::new(), host);
+    setup::prepare(&functions, "`preload`", offset, argument)
+}
+
+/// Gives a copy of the server what the host gives to a new process, and returns its control socket.
+fn become_worker(
+    marker: &Marker,
+    request: &ForkRequest,
+    ours: &Inherited,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Control, StartError> {
+    parent_death::bind(marker.host)?;
+    sibling::lead_group();
+    let mut next = in_order(descriptors);
+    let control = Control::new(ControlSocket::from_fd(next()?));
+    sibling::replace_output(next()?, next()?)
+        .map_err(failed_to("take over standard output and error"))?;
+    if request.folder {
+        let moved = sibling::change_folder(next()?);
+        moved.map_err(|error| StartError::Inherited("folder", error))?;
+    }
+    if request.environment {
+        let entries = SealedView::open(next()?).map_err(StartError::Argument)?;
+        let replaced = environment::replace(entries.bytes()).map_err(io::Error::other);
+        replaced.map_err(|error| StartError::Inherited("environment", error))?;
+    }
+    for _ in 0..request.doors {
+        let entered = std::fs::File::from(next()?).write_all(b"0");
+        entered.map_err(|error| StartError::Inherited("control group", error))?;
+    }
+    let settings = Inherited {
+        umask: request.umask,
+        nice: request.nice,
+        affinity: request.affinity.clone(),
+        limits: request.limits.clone(),
+        oom_score: request.oom_score,
+        ignores_hangup: request.ignores_hangup,
+    };
+    settings.apply(ours).map_err(|(what, error)| StartError::Inherited(what, error))?;
+    Ok(control)
+}
+
+fn in_order(descriptors: Vec<OwnedFd>) -> impl FnMut() -> Result<OwnedFd, StartError> {
+    let mut descriptors = descriptors.into_iter();
+    move || descriptors.next().ok_or(StartError::Unexpected("too few descriptors"))
+}
+
+fn send(control: &Control, answer: FromForkServer) -> Result<(), StartError> {
+    control.send(&FromWorkerControl::ForkServer(answer))
+}
+
+/// Sends the reason why this process forks nothing, and ends.
+fn end(control: &Control, answer: FromForkServer) -> ! {
+    // If this fails, the host is gone, or finds out that this process is.
+    let _ = send(control, answer);
+    sibling::end_at_once(exit_code::STOPPED)
+}
