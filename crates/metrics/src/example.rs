@@ -48,6 +48,8 @@ impl PoolSnapshot {
             ],
             slowest: (0..5).map(slow).collect(),
             restarts: deaths,
+            executed: 2,
+            forked: deaths,
             deaths,
             history: (0..600).rev().filter(|ago| ago % 97 > 5).map(second).collect(),
             workers,

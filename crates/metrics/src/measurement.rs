@@ -58,6 +58,8 @@ impl Measurement {
         sum.bytes_in += part.bytes_in;
         sum.bytes_out += part.bytes_out;
         sum.restarts += part.restarts;
+        sum.executed += part.executed;
+        sum.forked += part.forked;
         sum.deaths += part.deaths;
         let (sum, part) = (&mut self.times, &other.times);
         sum.queue.add(&part.queue);

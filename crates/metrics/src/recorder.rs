@@ -42,6 +42,8 @@ pub struct Recorder {
     bytes_out: u64,
     deaths: u64,
     restarts: u64,
+    executed: u64,
+    forked: u64,
     times: PoolTimes,
     failures: Failures,
     labels: Labels,
@@ -67,6 +69,8 @@ impl Recorder {
             bytes_out: 0,
             deaths: 0,
             restarts: 0,
+            executed: 0,
+            forked: 0,
             times: PoolTimes::default(),
             failures: Failures::default(),
             labels: Labels::default(),
@@ -206,7 +210,15 @@ impl Recorder {
     }
 
     /// Records that a worker is ready for tasks, and when it began to run the pool's initializer.
-    pub fn worker_ready(&mut self, slot: u32, initializing: Option<u64>, now: u64) {
+    pub fn worker_ready(
+        &mut self,
+        slot: u32,
+        is_forked: bool,
+        initializing: Option<u64>,
+        now: u64,
+    ) {
+        self.forked += u64::from(is_forked);
+        self.executed += u64::from(!is_forked);
         let slot = self.slots.get_mut(slot as usize);
         if let Some(time) = slot.and_then(|slot| slot.ready(initializing, now)) {
             self.times.start.record(time, 1);
@@ -248,6 +260,8 @@ impl Recorder {
             labels: self.labels.list(),
             slowest: self.slowest.list(now),
             restarts: self.restarts,
+            executed: self.executed,
+            forked: self.forked,
             deaths: self.deaths,
             history: self.history.points(now),
             ..PoolSnapshot::default()

@@ -80,7 +80,9 @@ fn details(out: &mut fmt::Formatter<'_>, sum: &PoolSnapshot) -> fmt::Result {
     }
     write!(out, ", {cancelled} cancelled, {queued} queued, {running} running")?;
     write!(out, "\nBytes      {} in, {} out", sum.bytes_in, sum.bytes_out)?;
-    write!(out, "\nProcesses  {} restarts, {} deaths", sum.restarts, sum.deaths)?;
+    let PoolSnapshot { restarts, deaths, executed, forked, .. } = sum;
+    write!(out, "\nProcesses  {executed} executed, {forked} forked, ")?;
+    write!(out, "{restarts} restarts, {deaths} deaths")?;
     write!(out, "\nTimes     ")?;
     for column in ["count", "min", "mean", "P50", "P90", "P95", "P99", "max"] {
         write!(out, " {column:>10}")?;

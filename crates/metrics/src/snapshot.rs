@@ -72,6 +72,10 @@ pub struct PoolSnapshot {
     pub slowest: Vec<SlowTask>,
     /// Number of worker processes that replaced another one.
     pub restarts: u64,
+    /// Number of workers that were started by executing a program.
+    pub executed: u64,
+    /// Number of workers that were forked from a server of the pool.
+    pub forked: u64,
     /// Number of worker processes that died, for whatever reason.
     pub deaths: u64,
     /// The last ten minutes, oldest first. Seconds in which nothing happened are missing.

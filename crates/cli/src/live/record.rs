@@ -99,7 +99,7 @@ impl RunRecord {
         if self.used.insert(slot) {
             let slot = number(slot);
             self.recorder.worker_started((slot, GENERATION), since);
-            self.recorder.worker_ready(slot, None, since);
+            self.recorder.worker_ready(slot, false, None, since);
         }
     }
 

@@ -88,6 +88,18 @@ const POOL: &[Row<PoolSnapshot>] = &[
     ("brigade_worker_restarts_total", "Replaced worker processes.", Kind::Counter, |pool| {
         Value::Count(pool.restarts)
     }),
+    (
+        "brigade_workers_executed_total",
+        "Workers started by executing a program.",
+        Kind::Counter,
+        |pool| Value::Count(pool.executed),
+    ),
+    (
+        "brigade_workers_forked_total",
+        "Workers forked from a server of the pool.",
+        Kind::Counter,
+        |pool| Value::Count(pool.forked),
+    ),
     ("brigade_worker_deaths_total", "Worker processes that died.", Kind::Counter, |pool| {
         Value::Count(pool.deaths)
     }),

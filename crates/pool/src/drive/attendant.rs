@@ -11,7 +11,7 @@ use brigade_wire::{FromWorker, WorkerId};
 
 use super::death;
 use super::deferred::Work;
-use super::observer::Observer;
+use super::observer::{Observer, Started};
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::Shared;
 use crate::buffers::{Kept, Reachable};
@@ -25,7 +25,8 @@ pub(super) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Conn
         worker_slot.connection = Some(connection);
         core.watch_rings();
         let now = now();
-        core.observers.worker_ready(now, worker, initializing);
+        let is_forked = process.is_forked();
+        core.observers.worker_ready(now, worker, Started { is_forked, initializing });
     }
     drop(core);
     shared.supervisor.reaper.watch(Arc::clone(process));

@@ -29,6 +29,18 @@ type Trace = Off;
 #[cfg(not(all(feature = "recording", feature = "trace-export")))]
 pub(super) struct Off;
 
+/// The start of a worker that takes tasks from now on.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(
+    not(any(feature = "recording", feature = "trace-export")),
+    expect(dead_code, reason = "nobody observes")
+)]
+pub(super) struct Started {
+    pub(super) is_forked: bool,
+    /// The time at which its initializer began.
+    pub(super) initializing: Option<Monotonic>,
+}
+
 /// Sees what a pool does.
 pub(super) trait Observer {
     /// Returns the time of the submission of `task`: exact if it has to be, and otherwise as the
@@ -68,8 +80,8 @@ pub(super) trait Observer {
     /// A process was ordered.
     fn worker_started(&mut self, _now: Monotonic, _worker: WorkerId) {}
 
-    /// A worker takes tasks; its initializer began at `initializing`.
-    fn worker_ready(&mut self, _: Monotonic, _: WorkerId, _initializing: Option<Monotonic>) {}
+    /// A worker takes tasks.
+    fn worker_ready(&mut self, _: Monotonic, _: WorkerId, _ready: Started) {}
 
     /// A worker was asked to exit, or is being killed.
     fn worker_leaving(&mut self, _now: Monotonic, _worker: WorkerId) {}
@@ -217,9 +229,9 @@ impl Observer for Observers {
         self.trace.worker_started(now, worker);
     }
 
-    fn worker_ready(&mut self, now: Monotonic, worker: WorkerId, initializing: Option<Monotonic>) {
-        self.metrics.worker_ready(now, worker, initializing);
-        self.trace.worker_ready(now, worker, initializing);
+    fn worker_ready(&mut self, now: Monotonic, worker: WorkerId, ready: Started) {
+        self.metrics.worker_ready(now, worker, ready);
+        self.trace.worker_ready(now, worker, ready);
     }
 
     fn worker_leaving(&mut self, now: Monotonic, worker: WorkerId) {

@@ -14,7 +14,7 @@ use brigade_scheduler::Scheduler;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::WorkerId;
 
-use super::observer::{End, Observer};
+use super::observer::{End, Observer, Started};
 use crate::cell::TaskCell;
 
 pub(in crate::drive) use ended::failure_kind;
@@ -101,10 +101,10 @@ impl Observer for Recording {
         self.recorder.worker_started((worker.slot, worker.generation), now.as_nanos());
     }
 
-    /// Records that a worker is ready, and when it began to run the initializer.
-    fn worker_ready(&mut self, now: Monotonic, worker: WorkerId, initializing: Option<Monotonic>) {
-        let initializing = initializing.map(Monotonic::as_nanos);
-        self.recorder.worker_ready(worker.slot, initializing, now.as_nanos());
+    /// Records that a worker is ready.
+    fn worker_ready(&mut self, now: Monotonic, worker: WorkerId, ready: Started) {
+        let initializing = ready.initializing.map(Monotonic::as_nanos);
+        self.recorder.worker_ready(worker.slot, ready.is_forked, initializing, now.as_nanos());
     }
 
     fn worker_leaving(&mut self, now: Monotonic, worker: WorkerId) {

@@ -7,7 +7,7 @@ use brigade_sys::clock::Monotonic;
 use brigade_trace::timeline::{Entry, Ran, Timeline};
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
-use super::observer::{Observer, ObserverThread};
+use super::observer::{Observer, ObserverThread, Started};
 use super::outcome::{DeathReport, EventData, RunReport, WorkerOutcome};
 use crate::cell::TaskCell;
 use crate::config::Config;
@@ -50,7 +50,8 @@ impl Observer for Option<Arc<Timeline>> {
         }
     }
 
-    fn worker_ready(&mut self, at: Monotonic, worker: WorkerId, initializing: Option<Monotonic>) {
+    fn worker_ready(&mut self, at: Monotonic, worker: WorkerId, ready: Started) {
+        let Started { initializing, .. } = ready;
         if let Some(timeline) = self {
             timeline.add(Entry::Ready { worker, initializing, at });
         }
