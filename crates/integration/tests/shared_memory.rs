@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use brigade::{AllocError, Exit, Pool, PoolBuilder, Protection, SharedBuf};
+use brigade::{AllocError, Exit, Pool, PoolBuilder, Protection, SharedBuf, Start};
 use brigade_integration::{builder, worker_died};
 use brigade_sys::misdeeds::overwrite;
 use brigade_testkit::faults::aborts;
@@ -310,7 +310,9 @@ fn a_worker_killed_at_any_moment_of_a_batch_leaves_nothing() {
     let _turn = alone();
     let kills: u32 = std::env::var("BRIGADE_TEST_KILLS")
         .map_or(100, |text| text.parse().expect("BRIGADE_TEST_KILLS is a number"));
-    let pool = ring(2).restart_budget(1_000_000, Duration::from_secs(1)).build().expect("a pool");
+    // From the beginning, so that a server is among what is held.
+    let pool = ring(2).start(Start::Fork).restart_budget(1_000_000, Duration::from_secs(1));
+    let pool = pool.build().expect("a pool");
     let mut rng = Random::new(Random::seed_from("BRIGADE_TEST_SEED"));
     let mut lost = 0;
     let mut round = |rng: &mut Random, kills: bool| {

@@ -9,7 +9,7 @@ use rustix::fs::fstat;
 use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
     sendmsg, socketpair,
 };
 
@@ -173,10 +173,12 @@ impl ControlSocket {
     /// the packet, which is lost then.
     pub fn try_receive(&self) -> io::Result<Option<Received>> {
         // The size first: most packets are small, and clearing room for the largest one takes
-        // longer than a system call, in a new process much longer.
+        // longer than a system call, in a new process much longer. A sandbox of the user's own
+        // knows no other call than the one below.
         let size = loop {
-            match recv(&self.descriptor, &mut [0_u8; 0], PEEK) {
-                Ok((_, size)) => break size.min(PACKET_LIMIT),
+            let mut nothing = RecvAncillaryBuffer::default();
+            match recvmsg(&self.descriptor, &mut [], &mut nothing, PEEK) {
+                Ok(message) => break message.bytes.min(PACKET_LIMIT),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return Ok(None),
                 // The message that follows is received below.

@@ -22,7 +22,8 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 
 use crate::environment::require_one_thread;
 use crate::process::Process;
@@ -140,14 +141,19 @@ impl Born {
     /// If there was none since [`clear`](Self::clear).
     pub fn take(&self, pidfd: OwnedFd) -> io::Result<Process> {
         let pid = self.pid().ok_or(rustix::io::Errno::SRCH)?;
+        self.clear();
         Ok(adopt(pid, pidfd))
     }
 
-    /// Takes over a copy that nobody has named, because its original was killed.
-    pub fn take_unnamed(&self) -> Option<Process> {
-        let pid = self.pid()?;
-        // It is a child of this process and is not reaped, so the number is its own.
-        pidfd_open(pid, PidfdFlags::empty()).ok().map(|pidfd| adopt(pid, pidfd))
+    /// Kills and reaps a copy that nobody has taken over, because its original was killed before it
+    /// has answered, or because there was no descriptor for the answer.
+    pub fn end_unnamed(&self) {
+        let Some(pid) = self.pid() else { return };
+        // It is a child of this process and is not reaped, so the number is its own. A pidfd would
+        // need a descriptor.
+        let _ = kill_process(pid, Signal::KILL);
+        let _ = retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED));
+        self.clear();
     }
 
     fn pid(&self) -> Option<Pid> {
@@ -222,9 +228,16 @@ fn single_thread() -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::{PidfdFlags, pidfd_open};
+
     use super::*;
     use crate::fork::tests::in_a_copy;
     use crate::process::Exit;
+
+    /// Takes over the copy whose number is in the shared memory.
+    fn copy_of(born: &Born) -> Process {
+        born.take(pidfd_open(born.pid().expect("a number"), PidfdFlags::empty()).unwrap()).unwrap()
+    }
 
     /// Runs `server` in a child of this process, which has a single thread.
     fn served(born: &Born, server: impl FnOnce(&Copier) -> bool) -> bool {
@@ -249,8 +262,7 @@ mod tests {
             Err(_) => false,
         });
         assert!(is_copied);
-        let copy = born.take_unnamed().expect("its number is in the shared memory");
-        assert_eq!(copy.reap().unwrap(), Exit::Code(7));
+        assert_eq!(copy_of(&born).reap().unwrap(), Exit::Code(7));
     }
 
     #[test]
@@ -262,7 +274,23 @@ mod tests {
             Ok(Copied::Original(_)) => true,
             Err(_) => false,
         }));
-        assert_eq!(born.take_unnamed().unwrap().reap().unwrap(), Exit::Signal(libc::SIGABRT));
+        assert_eq!(copy_of(&born).reap().unwrap(), Exit::Signal(libc::SIGABRT));
+    }
+
+    #[test]
+    fn a_copy_that_nobody_takes_over_is_ended() {
+        let born = Born::new().unwrap();
+        assert!(served(&born, |copier| match copier.copy() {
+            Ok(Copied::Copy) => loop {
+                // SAFETY: waits for a signal.
+                unsafe { libc::pause() };
+            },
+            Ok(Copied::Original(_)) => true,
+            Err(_) => false,
+        }));
+        let pid = born.pid().unwrap();
+        born.end_unnamed();
+        assert_eq!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH));
     }
 
     #[test]

@@ -169,7 +169,7 @@ fn play(
     thread::scope(|scope| {
         let _done = SetAtEnd(&done);
         let own = Random::new(random.number());
-        scope.spawn(|| intruder::run(pool, own, INTRUSIONS, &done, books.intrusions));
+        scope.spawn(|| intruder::run(pool, own, (INTRUSIONS, true), &done, books.intrusions));
         let own = Random::new(random.number());
         let sampler = scope.spawn(|| sampler::run(pool, own, &done));
         let submitters: Vec<_> = (0..SUBMITTERS)

@@ -19,11 +19,11 @@ pub(super) struct Intrusions {
     stopped: AtomicU64,
 }
 
-/// Kills and stops workers until `done`, in `share` of a thousand looks.
+/// Kills and stops workers until `done`, in `share` of a thousand looks, and kills fork servers.
 pub(super) fn run(
     pool: &Pool,
     mut random: Random,
-    share: u64,
+    (share, kills_servers): (u64, bool),
     done: &AtomicBool,
     intrusions: &Intrusions,
 ) {
@@ -47,6 +47,11 @@ pub(super) fn run(
         if pids.is_empty() || !happens(&mut random, share) {
             continue;
         }
+        if kills_servers && random.chance(10) {
+            for server in processes::children().into_iter().filter(|pid| is_fork_server(*pid)) {
+                processes::hit_child(server, Signal::KILL);
+            }
+        }
         let pid = *random.choose(&pids);
         if random.chance(75) {
             intrusions.kill(pid);
@@ -57,6 +62,11 @@ pub(super) fn run(
             }
         }
     }
+}
+
+fn is_fork_server(pid: u32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| name.trim_end() == "brigade-fork")
 }
 
 impl Intrusions {

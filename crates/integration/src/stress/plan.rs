@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade::Shutdown;
+use brigade::{Shutdown, Start};
 use brigade_testkit::Random;
 
 use super::surroundings::Surroundings;
@@ -14,6 +14,7 @@ pub(super) struct Plan {
     pub(super) queue_limit: usize,
     pub(super) min_workers: usize,
     pub(super) spare_workers: usize,
+    pub(super) start: Start,
     pub(super) idle_timeout: Option<Duration>,
     pub(super) max_tasks: Option<u64>,
     pub(super) max_age: Option<Duration>,
@@ -84,6 +85,7 @@ impl Plan {
             workers: most,
             min_workers: small(random.within(0..most as u64 + 1)),
             spare_workers: if random.chance(30) { small(random.within(1..3)) } else { 0 },
+            start: *random.choose(&[Start::Auto, Start::Auto, Start::Fork, Start::Exec]),
             idle_timeout: random.chance(30).then(|| random.below(Duration::from_millis(10))),
             max_tasks: random.chance(30).then(|| random.within(1..20)),
             max_age: random.chance(20).then(|| Duration::from_millis(random.within(1..50))),

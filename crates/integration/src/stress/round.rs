@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brigade::{Pool, PoolError, Shutdown};
+use brigade::{Pool, PoolError, Shutdown, Start};
 use brigade_sys::fork::Origin;
 use brigade_sys::misdeeds;
 use brigade_testkit::{Random, faults, pause};
@@ -51,6 +51,7 @@ pub(super) fn run(
         .workers(plan.workers)
         .min_workers(min_workers)
         .spare_workers(if plan.short_tasks.is_some() { 0 } else { plan.spare_workers })
+        .start(plan.start)
         .name("stress")
         .queue_limit(plan.queue_limit)
         .message_limit(MESSAGE_LIMIT)
@@ -95,11 +96,13 @@ fn play(
     intrusions: &Intrusions,
 ) -> Result<(Vec<Account>, u64), String> {
     let (closing, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    // Without a server, a pool that only forks cannot start workers.
+    let intrude = (plan.intrusions, plan.start != Start::Fork);
     thread::scope(|scope| {
         // Also set when this function fails; else the scope would wait for the intruder forever.
         let _done = SetAtEnd(&done);
         let own = Random::new(random.number());
-        scope.spawn(|| intruder::run(pool, own, plan.intrusions, &done, intrusions));
+        scope.spawn(|| intruder::run(pool, own, intrude, &done, intrusions));
         let own = Random::new(random.number());
         scope.spawn(|| disturb(plan, pool, own, &done, watch));
         let own = Random::new(random.number());

@@ -269,8 +269,7 @@ impl ForkServer {
         // A process that may not be killed is left alone.
         let exit = self.process.signal_group(Signal::Kill);
         let exit = exit.and_then(|()| self.process.reap());
-        // Dropping it kills and reaps it.
-        drop(self.born.take_unnamed());
+        self.born.end_unnamed();
         let (tail, _) = supervisor.output.finish_streams(&self.streams);
         let exit = exit.unwrap_or(Exit::Unknown);
         let mut text =
