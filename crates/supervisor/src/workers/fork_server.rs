@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::{ControlSocket, Received};
@@ -160,7 +161,7 @@ impl ForkServer {
         let Some(serves_by) = self.serves_by else { return Ok(()) };
         let now = clock::now();
         let until = if waits { serves_by } else { now };
-        let received = self.receive(supervisor, worker, until);
+        let received = self.receive(supervisor, worker, until, Duration::ZERO);
         let (answer, _) = received.map_err(|failure| match failure {
             Failure::Unneeded => ForkError::Refused(UNNEEDED.into()),
             Failure::TimedOut if !waits && now < serves_by => ForkError::NotYet,
@@ -234,7 +235,7 @@ impl ForkServer {
         let deadline = clock::now().saturating_add(settings.start_timeout);
         let sent = self.control.send(&packet, &descriptors);
         let received = match sent {
-            Ok(()) => self.receive(supervisor, worker, deadline),
+            Ok(()) => self.receive(supervisor, worker, deadline, PATIENCE),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Gone),
             Err(error) => Err(Failure::Other(format!("it takes no request: {error}"))),
         };
@@ -281,16 +282,18 @@ impl ForkServer {
         text
     }
 
-    /// Waits for an answer. A worker that is killed meanwhile wakes the thread.
+    /// Waits for an answer. A worker that is killed meanwhile wakes the thread, which waits for
+    /// `patience` then.
     fn receive(
         &self,
         supervisor: &Supervisor,
         worker: &WorkerProcess,
-        deadline: Monotonic,
+        mut deadline: Monotonic,
+        patience: Duration,
     ) -> Result<(FromForkServer, Option<OwnedFd>), Failure> {
         let waker = &supervisor.unneeded;
         let waited_for = [self.control.as_fd(), self.process.pidfd(), waker.as_fd()];
-        let mut is_dead = false;
+        let (mut is_dead, mut is_unneeded) = (false, false);
         loop {
             waker.drain();
             let received = self.control.try_receive();
@@ -312,13 +315,14 @@ impl ForkServer {
                 None if is_dead => return Err(Failure::Gone),
                 None => {}
             }
-            if worker.is_killed() {
-                return Err(Failure::Unneeded);
+            if !is_unneeded && worker.is_killed() {
+                is_unneeded = true;
+                deadline = deadline.min(clock::now().saturating_add(patience));
             }
             let ready = wait_readable(&waited_for, Some(deadline));
             let ready = ready.map_err(|error| Failure::Other(error.to_string()))?;
             if !ready.contains(&true) {
-                return Err(Failure::TimedOut);
+                return Err(if is_unneeded { Failure::Unneeded } else { Failure::TimedOut });
             }
             // Everything that it sent before its death has arrived by now.
             is_dead = ready[1];
@@ -335,5 +339,9 @@ enum Failure {
     Gone,
     Other(String),
 }
+
+/// A server answers within a millisecond. One that has not after this time, when nobody needs its
+/// answer any more, is not waited for.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 const UNNEEDED: &str = "it is no longer needed";
