@@ -32,7 +32,7 @@ impl Workers {
             // picture of somebody else.
             .sandbox(Sandbox::strict())
             .limits(Limits::new().memory(512 << 20).cpu_time(deadline).core_size(0))
-            .max_tasks_per_worker(1)
+            .fresh_process_per_task()
             .build()?;
         pool.warm_up()?;
         Ok(Self { pool })
