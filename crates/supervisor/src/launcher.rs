@@ -1,6 +1,8 @@
 //! Starts programs by their names.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
+#[cfg(feature = "workers")]
+use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -57,6 +59,22 @@ pub struct LaunchSettings<'a> {
     /// The program is a worker: it binds itself to this process, and unblocks the signals that a
     /// terminal sends.
     pub is_worker: bool,
+}
+
+#[cfg(feature = "workers")]
+impl<'a> LaunchSettings<'a> {
+    /// Returns those of a worker, which enters its sandbox itself, after its initializer. `doors`
+    /// lead to its control groups.
+    pub(crate) fn of_worker(streams: [BorrowedFd<'a>; 3], doors: &'a [File]) -> Self {
+        Self {
+            streams,
+            affinity: None,
+            nice: None,
+            open_files: None,
+            confinement: Confinement { doors, ..Confinement::default() },
+            is_worker: true,
+        }
+    }
 }
 
 impl Launcher {

@@ -19,7 +19,7 @@ use crate::wait::wait_readable;
 /// Maximum size of a packet in bytes.
 pub const PACKET_LIMIT: usize = 64 * 1024;
 
-/// Returns the size of the next packet and leaves it where it is.
+/// Reads the size of the next packet, and leaves it where it is.
 const PEEK: RecvFlags = RecvFlags::PEEK.union(RecvFlags::TRUNC).union(RecvFlags::DONTWAIT);
 
 /// Maximum number of descriptors that travel with one packet.

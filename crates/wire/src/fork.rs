@@ -27,12 +27,10 @@ pub struct Serve {
     pub preload: Option<u64>,
 }
 
-/// A request for a worker. Its control socket, standard output and error come along as descriptors,
-/// and then those that the fields name.
+/// A request for a worker. Its control socket, standard output and error, and the folder to start
+/// in come along as descriptors, and then those that the fields name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkRequest {
-    /// `true` if the next descriptor is the folder to start in.
-    pub folder: bool,
     /// `true` if the next descriptor is a sealed memory file with the whole environment, which
     /// differs from the server's.
     pub environment: bool,

@@ -136,10 +136,8 @@ fn become_worker(
     let control = Control::new(ControlSocket::from_fd(next()?));
     sibling::replace_output(next()?, next()?)
         .map_err(failed_to("take over standard output and error"))?;
-    if request.folder {
-        let moved = sibling::change_folder(next()?);
-        moved.map_err(|error| StartError::Inherited("folder", error))?;
-    }
+    let moved = sibling::change_folder(next()?);
+    moved.map_err(|error| StartError::Inherited("folder", error))?;
     if request.environment {
         let entries = SealedView::open(next()?).map_err(StartError::Argument)?;
         let replaced = environment::replace(entries.bytes()).map_err(io::Error::other);

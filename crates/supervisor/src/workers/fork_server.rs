@@ -19,7 +19,7 @@ use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::executable::build_identity;
 use brigade_sys::inherited::{Fixed, Inherited};
-use brigade_sys::launch::{Confinement, FileId};
+use brigade_sys::launch::FileId;
 use brigade_sys::process::{Exit, Process, Signal, last_line};
 use brigade_sys::sealed::SealedBytes;
 use brigade_sys::sibling::Born;
@@ -92,14 +92,8 @@ impl ForkServer {
         let (ends, server_ends) = HostEnds::open(settings.env.stdio)?;
         let born = Born::new()?;
         let stdout = server_ends.stdout.as_ref().map_or(around.streams[1], AsFd::as_fd);
-        let start = LaunchSettings {
-            streams: [there.as_fd(), stdout, server_ends.stderr.as_fd()],
-            affinity: None,
-            nice: None,
-            open_files: None,
-            confinement: Confinement::default(),
-            is_worker: true,
-        };
+        let start =
+            LaunchSettings::of_worker([there.as_fd(), stdout, server_ends.stderr.as_fd()], &[]);
         let process = launcher
             .launch(prepared, &start)
             .map_err(|error| unless_unusable(around.line, error))?;
@@ -132,6 +126,10 @@ impl ForkServer {
             serves_by: Some(clock::now().saturating_add(settings.start_timeout)),
             is_preloading: false,
         })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     /// Returns the reason why its copies would not be like new processes of the host any more.
@@ -215,7 +213,6 @@ impl ForkServer {
         let folder = brigade_sys::sibling::open_folder(folder).map_err(refused)?;
         let inherited = &around.inherited;
         let request = ForkRequest {
-            folder: true,
             environment: environment.is_some(),
             doors: u8::try_from(around.doors.len()).unwrap_or(u8::MAX),
             umask: inherited.umask,

@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use brigade_sys::inherited::Inherited;
-use brigade_sys::launch::Confinement;
 use brigade_sys::process::Process;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
@@ -99,15 +98,7 @@ impl Processes {
                 return Ok(started);
             }
         }
-        let start = LaunchSettings {
-            streams,
-            affinity: None,
-            nice: None,
-            open_files: None,
-            // A worker enters its sandbox itself, after its initializer.
-            confinement: Confinement { doors: ends.doors, ..Confinement::default() },
-            is_worker: true,
-        };
+        let start = LaunchSettings::of_worker(streams, ends.doors);
         let process = launcher.launch(&prepared, &start);
         let process = process.map_err(|error| unless_unusable(&line, error))?;
         self.executed += 1;
@@ -184,14 +175,15 @@ impl Processes {
                 let is_foreign = server.is_foreign_and_new(settings);
                 let reason =
                     if let ForkError::Broken(reason) = error { Some(reason) } else { None };
+                let pid = server.pid();
                 let cause = server.end(supervisor, reason);
                 if is_foreign {
                     // It may do as a worker what it does not do as a server.
                     let cause = format!("`worker_command` does not run a fork server: {cause}");
                     return self.unsuitable(supervisor, cause);
                 }
-                let text = format!("the fork server failed: {cause}");
-                note!(supervisor.output, WARN, cause, "fork server failed");
+                let text = format!("the fork server (pid {pid}) failed: {cause}");
+                note!(supervisor.output, WARN, pid, cause, "fork server failed");
                 if self.needs_a_server(settings) { Err(io::Error::other(text)) } else { Ok(None) }
             }
         }
