@@ -98,14 +98,34 @@ mod tests {
 
     #[test]
     fn a_large_block_loses_its_small_pages() {
-        let block = std::hint::black_box(vec![1_u8; 64 << 20]);
+        const LENGTH: usize = 64 << 20;
+        let guard = page_size();
+        // SAFETY: new memory without access, which only this test knows.
+        let reserved = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            libc::mmap(std::ptr::null_mut(), LENGTH + 2 * guard, libc::PROT_NONE, flags, -1, 0)
+        };
+        assert_ne!(reserved, libc::MAP_FAILED);
+        let block = reserved.wrapping_byte_add(guard);
+        // SAFETY: the middle of that memory. The guards keep it a mapping of its own, whatever the
+        // threads of other tests map.
+        unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            assert_eq!(libc::mprotect(block, LENGTH, access), 0);
+            block.cast::<u8>().write_bytes(1, LENGTH);
+        }
         collapse();
         let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let small: u64 = regions(&text).map(|it| it.resident.saturating_sub(it.huge)).sum();
+        let region = regions(&text).find(|it| it.range.start == block.addr()).unwrap();
+        assert_eq!((region.range.len(), region.resident), (LENGTH, LENGTH as u64));
         let supported = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         if supported.is_ok_and(|it| !it.contains("[never]")) {
-            assert!(small < 48 << 20, "{small} bytes are in small pages");
+            assert!(region.huge > 48 << 20, "{} bytes are in huge pages", region.huge);
         }
-        assert_eq!(block[block.len() - 1], 1);
+        // SAFETY: the memory is this test's, and holds what it wrote.
+        unsafe {
+            assert_eq!(block.cast::<u8>().wrapping_add(LENGTH - 1).read(), 1);
+            libc::munmap(reserved, LENGTH + 2 * guard);
+        }
     }
 }
