@@ -7,12 +7,8 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use brigade_sys::guardian::GroupSlot;
-#[cfg(feature = "workers")]
-use brigade_sys::launch::FileId;
 use brigade_sys::launch::{self, Confinement, Launch, LaunchError, Program};
 use brigade_sys::process::Process;
-#[cfg(feature = "workers")]
-use brigade_sys::process::THIS_PROGRAM;
 
 use crate::command_line::CommandLine;
 use crate::error::ContainsNul;
@@ -134,13 +130,6 @@ impl Launcher {
         Ok(program)
     }
 
-    /// Returns the whole environment of a program, each entry with a NUL byte at its end.
-    #[cfg(feature = "workers")]
-    pub(crate) fn environment_of(&self, prepared: &Prepared<'_>) -> Vec<u8> {
-        let entries = prepared.environment(&self.environment);
-        entries.iter().flat_map(|entry| entry.to_bytes_with_nul()).copied().collect()
-    }
-
     /// Starts a program, and returns once it is executing.
     ///
     /// # Errors
@@ -178,12 +167,6 @@ impl Launcher {
 }
 
 impl Prepared<'_> {
-    /// Returns the file that would be executed; `None` for this very program, or if there is none.
-    #[cfg(feature = "workers")]
-    pub(crate) fn file_id(&self) -> Option<FileId> {
-        self.program.file_id().filter(|_| self.line.program != THIS_PROGRAM)
-    }
-
     /// Returns the whole environment.
     fn environment<'a>(&'a self, inherited: &'a [CString]) -> Vec<&'a CStr> {
         let is_changed = |entry: &CStr| {

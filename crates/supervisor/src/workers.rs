@@ -3,10 +3,12 @@
 mod alarm;
 mod asked;
 mod cleaner;
+mod confinement;
 mod connection;
 mod death;
 mod folders;
 mod fork_server;
+mod greeting;
 mod handshake;
 mod limited;
 mod notes;

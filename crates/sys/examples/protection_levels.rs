@@ -32,7 +32,7 @@ impl Side {
         let view = ResultView::create("example", bytes, bytes, Terms { budget, protection })
             .expect("memory");
         let descriptor = view.as_fd().try_clone_to_owned().expect("a descriptor");
-        let arena = ResultArena::open(descriptor, view.len()).expect("an arena");
+        let arena = ResultArena::open(descriptor, view.len(), view.terms()).expect("an arena");
         let copies = (protection == Protection::Copied)
             .then(|| ArgumentArena::create("example", bytes, budget).expect("memory"));
         Self { arena, view, copies }

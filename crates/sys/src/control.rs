@@ -23,7 +23,7 @@ pub const PACKET_LIMIT: usize = 64 * 1024;
 const PEEK: RecvFlags = RecvFlags::PEEK.union(RecvFlags::TRUNC).union(RecvFlags::DONTWAIT);
 
 /// Maximum number of descriptors that travel with one packet.
-const DESCRIPTORS: usize = 10;
+const DESCRIPTORS: usize = 20;
 
 /// One end of a control socket.
 ///

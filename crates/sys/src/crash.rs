@@ -41,4 +41,4 @@ mod query;
 mod record;
 
 pub use area::{CrashArea, REGISTERS, Snapshot, WORDS};
-pub use install::{Notices, expect_a_sandbox, install, note_message};
+pub use install::{Notices, expect_a_sandbox, install, note_message, prepare};

@@ -4,8 +4,9 @@
 //! and the copy sets what has changed. What a process cannot set for itself (its user, its root,
 //! its control group) is compared by the host, which replaces the server then.
 
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use rustix::process::getpriority_process;
 
@@ -35,25 +36,99 @@ pub struct Inherited {
 /// Namespaces are not among them: only a thread itself changes its own, and the thread that starts
 /// workers does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fixed(Vec<String>);
+pub struct Fixed(String);
 
 /// The number of limits that Linux has.
 const LIMITS: u32 = 16;
 
 /// The lines of `status` that only a new process has.
 const FIXED: [&str; 11] = [
-    "Uid:",
-    "Gid:",
-    "Groups:",
-    "CapInh:",
-    "CapPrm:",
-    "CapEff:",
-    "CapBnd:",
-    "CapAmb:",
-    "NoNewPrivs:",
-    "Seccomp:",
-    "Seccomp_filters:",
+    "Uid",
+    "Gid",
+    "Groups",
+    "CapInh",
+    "CapPrm",
+    "CapEff",
+    "CapBnd",
+    "CapAmb",
+    "NoNewPrivs",
+    "Seccomp",
+    "Seccomp_filters",
 ];
+
+/// Says what a process inherits. It keeps the files of `/proc` open, which saves looking for them
+/// each time.
+#[derive(Debug, Default)]
+pub struct Source(Option<Files>);
+
+/// Files about the thread that has opened them.
+#[derive(Debug)]
+struct Files {
+    status: File,
+    oom_score: File,
+    control_group: Option<File>,
+    /// The text of the last file that was read.
+    text: Vec<u8>,
+}
+
+impl Source {
+    /// Returns the settings that a process gets which the calling thread starts now. Call it on one
+    /// thread only.
+    ///
+    /// # Errors
+    /// If `/proc` is missing.
+    pub fn now(&mut self) -> io::Result<(Inherited, Fixed)> {
+        let files = match &mut self.0 {
+            Some(files) => files,
+            none => none.insert(Files {
+                status: File::open("/proc/thread-self/status")?,
+                oom_score: File::open(OOM_SCORE)?,
+                control_group: File::open("/proc/thread-self/cgroup").ok(),
+                text: Vec::new(),
+            }),
+        };
+        let mut fixed = String::with_capacity(1024);
+        let (mut umask, mut ignored) = (None, None);
+        for line in read(&files.status, &mut files.text)?.lines() {
+            let Some((name, value)) = line.split_once(':') else { continue };
+            match name {
+                "Umask" => umask = u32::from_str_radix(value.trim(), 8).ok(),
+                "SigIgn" => ignored = u64::from_str_radix(value.trim(), 16).ok(),
+                _ if FIXED.contains(&name) => fixed.push_str(value),
+                _ => {}
+            }
+        }
+        let missing = |name| io::Error::other(format!("no {name} in /proc/thread-self/status"));
+        let root = std::fs::metadata("/")?;
+        fixed.extend([
+            " ".to_owned(),
+            root.dev().to_string(),
+            " ".to_owned(),
+            root.ino().to_string(),
+        ]);
+        if let Some(file) = &files.control_group {
+            fixed.push_str(read(file, &mut files.text)?);
+        }
+        let oom_score = read(&files.oom_score, &mut files.text)?;
+        let inherited = Inherited {
+            umask: umask.ok_or_else(|| missing("Umask"))?,
+            nice: getpriority_process(None)?,
+            affinity: affinity::current()?,
+            limits: (0..LIMITS).map(limit).collect::<io::Result<_>>()?,
+            oom_score: oom_score.trim().parse().map_err(io::Error::other)?,
+            ignores_hangup: ignored.ok_or_else(|| missing("SigIgn"))? & 1 << (libc::SIGHUP - 1)
+                != 0,
+        };
+        Ok((inherited, Fixed(fixed)))
+    }
+}
+
+/// Reads a small file of `/proc`, which has its present contents at each reading.
+fn read<'a>(file: &File, into: &'a mut Vec<u8>) -> io::Result<&'a str> {
+    into.resize(8192, 0);
+    let length = file.read_at(into, 0)?;
+    std::str::from_utf8(&into[..length]).map_err(io::Error::other)
+}
 
 impl Inherited {
     /// Returns those that a process gets which the calling thread starts now.
@@ -61,30 +136,7 @@ impl Inherited {
     /// # Errors
     /// If `/proc` is missing.
     pub fn now() -> io::Result<(Self, Fixed)> {
-        let status = read("/proc/thread-self/status")?;
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-        let parse =
-            |name, radix| field(name).and_then(|it| u64::from_str_radix(it.trim(), radix).ok());
-        let missing = |name| io::Error::other(format!("no {name} in /proc/thread-self/status"));
-        let umask = parse("Umask:", 8).and_then(|it| u32::try_from(it).ok());
-        let ignored = parse("SigIgn:", 16).ok_or_else(|| missing("SigIgn"))?;
-        let oom_score = read(OOM_SCORE)?;
-        let limits = (0..LIMITS).map(limit).collect::<io::Result<_>>()?;
-        let inherited = Self {
-            umask: umask.ok_or_else(|| missing("Umask"))?,
-            nice: getpriority_process(None)?,
-            affinity: affinity::current()?,
-            limits,
-            oom_score: oom_score.trim().parse().map_err(io::Error::other)?,
-            ignores_hangup: ignored & 1 << (libc::SIGHUP - 1) != 0,
-        };
-        let lines = FIXED.iter().map(|name| field(name).unwrap_or_default().to_owned());
-        let root = std::fs::metadata("/")?;
-        let places = [
-            format!("{} {}", root.dev(), root.ino()),
-            read("/proc/thread-self/cgroup").unwrap_or_default(),
-        ];
-        Ok((inherited, Fixed(lines.chain(places).collect())))
+        Source::default().now()
     }
 
     /// Makes these the settings of this process, which has `others`.
@@ -117,14 +169,6 @@ impl Inherited {
         }
         Ok(())
     }
-}
-
-/// Reads a small file of `/proc` at once.
-fn read(path: &str) -> io::Result<String> {
-    let mut buffer = vec![0; 8192];
-    let length = std::fs::File::open(path)?.read(&mut buffer)?;
-    buffer.truncate(length);
-    String::from_utf8(buffer).map_err(io::Error::other)
 }
 
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";

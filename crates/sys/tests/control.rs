@@ -69,7 +69,7 @@ fn a_segment_that_travels_with_a_packet_is_the_same_memory() {
 #[test]
 fn empty_and_oversized_packets_are_not_sent() {
     let (host, worker) = ends();
-    let too_many = vec![host.as_fd(); 11];
+    let too_many = vec![host.as_fd(); 21];
     for (bytes, descriptors) in [(0, &[][..]), (PACKET_LIMIT + 1, &[]), (1, &too_many)] {
         let error = host.send(&vec![0; bytes], descriptors).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

@@ -1,8 +1,8 @@
 //! The protocol of host and fork server.
 //!
 //! A fork server is a worker that is sent `Serve` in place of the greeting. It forks a worker for
-//! each request; the new worker has its own control socket, where the host goes on with the usual
-//! [handshake](crate::handshake).
+//! each request; the new worker has its own control socket. The request holds the worker's
+//! greeting, or the host goes on with the usual [handshake](crate::handshake).
 //!
 //! ```text
 //! host                                     fork server
@@ -14,6 +14,8 @@
 //! ```
 
 use serde::{Deserialize, Serialize};
+
+use crate::handshake::Hello;
 
 /// Makes a worker a fork server. The shared memory in which it leaves the number of each copy comes
 /// along as a descriptor, and the encoded argument of `preload`.
@@ -48,6 +50,10 @@ pub struct ForkRequest {
     pub oom_score: i32,
     /// It ignores SIGHUP.
     pub ignores_hangup: bool,
+    /// The greeting, whose descriptors come after all others. The worker does not answer: the host
+    /// knows what the answer would say, and sends it tasks at once. Without it, the handshake
+    /// follows.
+    pub hello: Option<Box<Hello>>,
 }
 
 /// An answer of the fork server.
@@ -56,7 +62,10 @@ pub enum FromForkServer {
     /// It begins to run `preload`.
     Preloading,
     /// It forks from now on.
-    Serving,
+    Serving {
+        /// Identity of its executable.
+        identity: [u8; 32],
+    },
     /// It cannot fork safely.
     Unsuitable {
         /// A fragment that fits after "workers cannot be forked: ".

@@ -117,6 +117,8 @@ pub struct Hello {
     /// Bytes of the pool's arena of arguments and of the worker's arena of results, and behind the
     /// doorbell the descriptors of those that are not 0.
     pub arenas: (u64, u64),
+    /// The [terms](brigade_sys::arena::Terms) of the arena of results.
+    pub terms: [u64; 2],
     /// The folder that the worker creates for the server of an ipc link, and removes; empty for
     /// other links.
     pub folder: PathBuf,

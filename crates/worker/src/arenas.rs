@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ArgumentView, ResultArena};
+use brigade_sys::arena::{ArgumentView, ResultArena, Terms};
 
 use crate::control::Control;
 use crate::error::StartError;
@@ -28,6 +28,7 @@ impl Arenas {
     /// address space for them.
     pub(crate) fn open(
         (arguments, results): (u64, u64),
+        terms: Terms,
         control: &Arc<Control>,
         mut next: impl FnMut() -> Result<OwnedFd, StartError>,
     ) -> Result<Option<Self>, StartError> {
@@ -40,7 +41,7 @@ impl Arenas {
         let of_results = next()?;
         let view = of_arguments.map(|arena| ArgumentView::open(arena, bytes(arguments)));
         let opened = view.transpose().and_then(|arguments| {
-            let results = ResultArena::open(of_results, bytes(results))?;
+            let results = ResultArena::open(of_results, bytes(results), terms)?;
             Ok(Self { arguments, results, others: OtherArenas::new(Arc::clone(control)) })
         });
         match opened {

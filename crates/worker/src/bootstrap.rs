@@ -5,10 +5,12 @@
 //! socket hangs up and the worker ends by itself. The host bounds the time: it kills a worker that
 //! is not ready by the start deadline. So no wait in this module needs a deadline.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::process;
 use std::sync::Arc;
 
+use brigade_sys::arena::Terms;
 use brigade_sys::control::ControlSocket;
 use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::sealed::SealedView;
@@ -68,6 +70,7 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
     let control = Control::new(ControlSocket::from_fd(control));
     let (control, greeting) = fork_server::greeted(control, &marker)?;
     let control = Arc::new(control);
+    let is_answered = greeting.is_answered;
     let handshake = Handshake { marker, control: &control, program };
     match handshake.run(greeting) {
         Ok(completed) => {
@@ -87,7 +90,9 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
             Ok((link, connected))
         }
         Err(error) => {
-            control.refuse(&error);
+            if is_answered {
+                control.refuse(&error);
+            }
             Err(error)
         }
     }
@@ -114,9 +119,7 @@ struct Handshake<'a> {
 
 impl Handshake<'_> {
     fn run(&self, greeting: Greeting) -> Result<Completed, StartError> {
-        let (ToWorkerControl::Hello(hello), descriptors) = greeting else {
-            return Err(StartError::Unexpected("another packet before the greeting"));
-        };
+        let Greeting { hello, descriptors, is_answered } = greeting;
         check_version(hello.version)?;
         // The host bounds what it sends. A limit beyond the address space is no limit.
         let limit = usize::try_from(hello.message_limit).unwrap_or(usize::MAX);
@@ -151,11 +154,16 @@ impl Handshake<'_> {
                     (RemoteWaker::from_fd(next()?), RemoteWaker::from_fd(next()?));
                 let doorbell =
                     RemoteDoorbell::new(page, thread, caller).map_err(StartError::Slots)?;
-                arenas = Arenas::open(hello.arenas, self.control, &mut next)?;
+                let terms = Terms::from_words(hello.terms);
+                arenas = Arenas::open(hello.arenas, terms, self.control, &mut next)?;
                 (setup, sandbox) = (open_setup(&hello, &mut next)?, open_sandbox(&hello, next)?);
                 let end =
                     ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
-                self.answer(&hello, String::new(), arenas.is_some())?;
+                if is_answered {
+                    self.answer(&hello, String::new(), arenas.is_some())?;
+                } else if arenas.is_none() && hello.arenas.1 != 0 {
+                    return Err(StartError::Slots(io::ErrorKind::OutOfMemory.into()));
+                }
                 Link::Ring(Box::new(end))
             }
             Some(connector) => {

@@ -88,7 +88,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     }
 
     /// Runs tasks until the host asks the worker to stop.
-    pub(crate) fn run(mut self) -> Result<(), LoopError> {
+    pub(crate) fn run(&mut self) -> Result<(), LoopError> {
         // The first task has the index 0.
         let mut last = u16::MAX;
         loop {

@@ -10,12 +10,13 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use brigade_sys::control::ControlSocket;
 use brigade_sys::executable::{BuildIdentity, build_identity};
+use brigade_sys::fork::Origin;
 use brigade_sys::inherited::Inherited;
 use brigade_sys::sealed::SealedView;
 use brigade_sys::sibling::{self, Copied, Copier};
-use brigade_sys::{clock, confine, descriptors, environment, huge_pages, parent_death};
+use brigade_sys::{clock, confine, crash, descriptors, environment, huge_pages, parent_death};
 use brigade_wire::fork::{ForkRequest, FromForkServer, Serve};
-use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
+use brigade_wire::handshake::{FromWorkerControl, Hello, ToWorkerControl};
 
 use crate::bootstrap::check_version;
 use crate::control::{Control, failed_to};
@@ -25,26 +26,38 @@ use crate::functions::{Functions, Named};
 use crate::marker::Marker;
 use crate::{panic_capture, setup};
 
-/// The first packet that a worker receives, with its descriptors.
-pub(crate) type Greeting = (ToWorkerControl, Vec<OwnedFd>);
+/// The first packet to a worker.
+pub(crate) struct Greeting {
+    pub(crate) hello: Hello,
+    /// Its descriptors.
+    pub(crate) descriptors: Vec<OwnedFd>,
+    /// The host waits for an answer.
+    pub(crate) is_answered: bool,
+}
 
-/// Returns the first packet for a worker. In a process that becomes a fork server, this returns in
-/// each of its copies, with the copy's control socket.
+/// Returns the greeting of a worker. In a process that becomes a fork server, this returns in each
+/// of its copies, with the copy's control socket.
 pub(crate) fn greeted(
     control: Control,
     marker: &Marker,
 ) -> Result<(Control, Greeting), StartError> {
     Marker::remove();
     check_version(marker.version).inspect_err(|error| control.refuse(error))?;
-    let greeting = control.receive()?;
-    match greeting {
+    match control.receive()? {
         (ToWorkerControl::Serve(serve), descriptors) => {
             check_version(serve.version).inspect_err(|error| control.refuse(error))?;
-            let control = serve_forks(control, marker, &serve, descriptors)?;
-            let greeting = control.receive()?;
-            Ok((control, greeting))
+            serve_forks(control, marker, &serve, descriptors)
         }
-        greeting => Ok((control, greeting)),
+        received => greeting(received).map(|greeting| (control, greeting)),
+    }
+}
+
+fn greeting(
+    (message, descriptors): (ToWorkerControl, Vec<OwnedFd>),
+) -> Result<Greeting, StartError> {
+    match message {
+        ToWorkerControl::Hello(hello) => Ok(Greeting { hello, descriptors, is_answered: true }),
+        _ => Err(StartError::Unexpected("another packet before the greeting")),
     }
 }
 
@@ -54,8 +67,9 @@ fn serve_forks(
     marker: &Marker,
     serve: &Serve,
     descriptors: Vec<OwnedFd>,
-) -> Result<Control, StartError> {
-    let mut next = in_order(descriptors);
+) -> Result<(Control, Greeting), StartError> {
+    let mut given = descriptors.into_iter();
+    let mut next = || given.next().ok_or(TOO_FEW);
     descriptors::name_process("brigade-fork");
     let copier = match Copier::new(next()?) {
         Ok(copier) => copier,
@@ -83,14 +97,15 @@ fn serve_forks(
         }
         huge_pages::collapse();
     }
-    // Each copy finds both.
+    // Each copy finds these.
     clock::now();
-    build_identity();
+    let _ = crash::prepare();
+    let _ = Origin::here();
     // Otherwise each copy would write what `main` has printed.
     let _ = io::stdout().flush();
     sibling::flush_c_streams();
     let (ours, _) = Inherited::now().map_err(failed_to("read /proc"))?;
-    send(&control, FromForkServer::Serving)?;
+    send(&control, FromForkServer::Serving { identity: *build_identity().as_bytes() })?;
     loop {
         let (message, descriptors) = match control.receive() {
             Ok(received) => received,
@@ -103,7 +118,7 @@ fn serve_forks(
         match copier.copy() {
             Ok(Copied::Copy) => {
                 drop(control);
-                return become_worker(marker, &request, &ours, descriptors);
+                return become_worker(marker, request, &ours, descriptors);
             }
             Ok(Copied::Original(pidfd)) => {
                 let forked = FromWorkerControl::ForkServer(FromForkServer::Forked);
@@ -123,16 +138,18 @@ fn preload(offset: u64, argument: &SealedView, serve: &Serve) -> Result<(), Stri
     setup::prepare(&functions, "`preload`", offset, argument)
 }
 
-/// Gives a copy of the server what the host gives to a new process, and returns its control socket.
+/// Gives a copy of the server what the host gives to a new process, and returns its control socket
+/// and its greeting.
 fn become_worker(
     marker: &Marker,
-    request: &ForkRequest,
+    request: ForkRequest,
     ours: &Inherited,
     descriptors: Vec<OwnedFd>,
-) -> Result<Control, StartError> {
+) -> Result<(Control, Greeting), StartError> {
     parent_death::bind(marker.host)?;
     sibling::lead_group();
-    let mut next = in_order(descriptors);
+    let mut descriptors = descriptors.into_iter();
+    let mut next = || descriptors.next().ok_or(TOO_FEW);
     let control = Control::new(ControlSocket::from_fd(next()?));
     sibling::replace_output(next()?, next()?)
         .map_err(failed_to("take over standard output and error"))?;
@@ -150,19 +167,22 @@ fn become_worker(
     let settings = Inherited {
         umask: request.umask,
         nice: request.nice,
-        affinity: request.affinity.clone(),
-        limits: request.limits.clone(),
+        affinity: request.affinity,
+        limits: request.limits,
         oom_score: request.oom_score,
         ignores_hangup: request.ignores_hangup,
     };
     settings.apply(ours).map_err(|(what, error)| StartError::Inherited(what, error))?;
-    Ok(control)
+    let greeting = match request.hello {
+        Some(hello) => {
+            Greeting { hello: *hello, descriptors: descriptors.collect(), is_answered: false }
+        }
+        None => greeting(control.receive()?)?,
+    };
+    Ok((control, greeting))
 }
 
-fn in_order(descriptors: Vec<OwnedFd>) -> impl FnMut() -> Result<OwnedFd, StartError> {
-    let mut descriptors = descriptors.into_iter();
-    move || descriptors.next().ok_or(StartError::Unexpected("too few descriptors"))
-}
+const TOO_FEW: StartError = StartError::Unexpected("too few descriptors");
 
 fn send(control: &Control, answer: FromForkServer) -> Result<(), StartError> {
     control.send(&FromWorkerControl::ForkServer(answer))

@@ -1,5 +1,6 @@
 //! Detects if this process is a worker that a host has started, and runs it.
 
+use std::mem::ManuallyDrop;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,6 +149,8 @@ fn work(
     sections::begin(slots.clone(), Arc::clone(&control));
     let event_loop =
         EventLoop::new(sender, receiver, slots, arenas, message_limit, known, memory_limit);
+    // The end of the process releases all of it at once.
+    let mut event_loop = ManuallyDrop::new(event_loop);
     let code = match event_loop.run() {
         Ok(()) => {
             setup.finalize(&functions);

@@ -88,6 +88,7 @@ impl Host {
     fn hello(&self) -> Hello {
         Hello {
             arenas: (0, 0),
+            terms: [0, 0],
             version: PROTOCOL_VERSION,
             token: self.token,
             worker: WorkerId { slot: 3, generation: 2 },

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::{ControlSocket, Received};
-use brigade_sys::executable::build_identity;
+use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::inherited::{Fixed, Inherited};
 use brigade_sys::launch::FileId;
 use brigade_sys::process::{Exit, Process, Signal, last_line};
@@ -29,13 +29,14 @@ use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
 use brigade_wire::version::PROTOCOL_VERSION;
 
 use crate::command_line::CommandLine;
-use crate::launcher::{LaunchSettings, Launcher, Prepared};
+use crate::launcher::LaunchSettings;
 use crate::note;
 use crate::workers::death::Death;
+use crate::workers::greeting::Greeting;
 use crate::workers::output::{HostEnds, WorkerStreams, Writer};
 use crate::workers::settings::Settings;
+use crate::workers::starter::execute;
 use crate::workers::supervisor::Supervisor;
-use crate::workers::unusable::unless_unusable;
 use crate::workers::worker_process::WorkerProcess;
 
 /// A process that forks workers.
@@ -48,6 +49,8 @@ pub(crate) struct ForkServer {
     environment: Vec<u8>,
     fixed: Fixed,
     program: Option<FileId>,
+    /// It runs the same build as this program.
+    is_same_build: bool,
     /// The time by which it has to serve, until it does.
     serves_by: Option<Monotonic>,
     is_preloading: bool,
@@ -59,8 +62,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) doors: &'a [File],
     pub(crate) environment: Vec<u8>,
     pub(crate) line: &'a CommandLine,
-    pub(crate) inherited: Inherited,
-    pub(crate) fixed: Fixed,
+    pub(crate) inherited: (Inherited, Fixed),
     pub(crate) program: Option<FileId>,
 }
 
@@ -84,8 +86,6 @@ impl ForkServer {
         supervisor: &Supervisor,
         settings: &Settings,
         worker: &WorkerProcess,
-        launcher: &mut Launcher,
-        prepared: &Prepared<'_>,
         around: &Surroundings<'_>,
     ) -> io::Result<Self> {
         let (control, there) = ControlSocket::pair()?;
@@ -94,9 +94,7 @@ impl ForkServer {
         let stdout = server_ends.stdout.as_ref().map_or(around.streams[1], AsFd::as_fd);
         let start =
             LaunchSettings::of_worker([there.as_fd(), stdout, server_ends.stderr.as_fd()], &[]);
-        let process = launcher
-            .launch(prepared, &start)
-            .map_err(|error| unless_unusable(around.line, error))?;
+        let process = execute(settings, around.line, &start)?;
         drop((there, server_ends));
         let (pool, pid) = (settings.pool.as_str().into(), process.pid());
         let writer = Writer { pool, worker: worker.worker(), pid };
@@ -121,8 +119,9 @@ impl ForkServer {
             streams,
             born,
             environment: around.environment.clone(),
-            fixed: around.fixed.clone(),
+            fixed: around.inherited.1.clone(),
             program: around.program,
+            is_same_build: false,
             serves_by: Some(clock::now().saturating_add(settings.start_timeout)),
             is_preloading: false,
         })
@@ -134,13 +133,18 @@ impl ForkServer {
 
     /// Returns the reason why its copies would not be like new processes of the host any more.
     pub(crate) fn outdated(&self, around: &Surroundings<'_>) -> Option<&'static str> {
-        if self.fixed != around.fixed {
+        if self.fixed != around.inherited.1 {
             Some("the host has another user, root, control group or sandbox by now")
         } else if self.program != around.program {
             Some("its program was replaced")
         } else {
             None
         }
+    }
+
+    /// Returns `true` if the host knows what its workers would answer to a greeting.
+    pub(crate) fn is_same_build(&self) -> bool {
+        self.is_same_build
     }
 
     /// Returns `true` if it is another program, which may not know what a fork server is.
@@ -183,8 +187,9 @@ impl ForkServer {
                 self.serves_by = Some(clock::now().saturating_add(settings.setup.timeout));
                 self.wait_until_serving(supervisor, settings, worker, waits)
             }
-            FromForkServer::Serving => {
+            FromForkServer::Serving { identity } => {
                 self.serves_by = None;
+                self.is_same_build = BuildIdentity::from_bytes(identity) == build_identity();
                 let pid = self.process.pid();
                 note!(supervisor.output, DEBUG, pid, "fork server ready");
                 Ok(())
@@ -195,13 +200,14 @@ impl ForkServer {
         }
     }
 
-    /// Forks a worker.
+    /// Forks a worker, and greets it.
     pub(crate) fn fork(
         &self,
         supervisor: &Supervisor,
         settings: &Settings,
         worker: &WorkerProcess,
         around: &Surroundings<'_>,
+        greeting: Option<&Greeting<'_>>,
     ) -> Result<Process, ForkError> {
         let refused = |error: io::Error| ForkError::Refused(error.to_string());
         let environment = (self.environment != around.environment).then_some(&around.environment);
@@ -211,7 +217,7 @@ impl ForkServer {
         let folder = around.line.directory.as_ref();
         let folder = folder.map_or(Path::new("."), |it| Path::new(it));
         let folder = brigade_sys::sibling::open_folder(folder).map_err(refused)?;
-        let inherited = &around.inherited;
+        let (inherited, _) = &around.inherited;
         let request = ForkRequest {
             environment: environment.is_some(),
             doors: u8::try_from(around.doors.len()).unwrap_or(u8::MAX),
@@ -221,6 +227,7 @@ impl ForkServer {
             limits: inherited.limits.clone(),
             oom_score: inherited.oom_score,
             ignores_hangup: inherited.ignores_hangup,
+            hello: greeting.map(|greeting| Box::new(greeting.hello.clone())),
         };
         let packet = ToWorkerControl::Fork(request).encode();
         let packet = packet.map_err(|error| refused(io::Error::other(error)))?;
@@ -228,6 +235,7 @@ impl ForkServer {
         descriptors.push(folder.as_fd());
         descriptors.extend(environment.as_ref().map(AsFd::as_fd));
         descriptors.extend(around.doors.iter().map(AsFd::as_fd));
+        descriptors.extend(greeting.iter().flat_map(|greeting| greeting.descriptors()));
         self.born.clear();
         let deadline = clock::now().saturating_add(settings.start_timeout);
         let sent = self.control.send(&packet, &descriptors);

@@ -5,37 +5,26 @@
 //! recognized and named. No path leaves anything behind: the process is killed and reaped, and the
 //! folder of the link's server is removed if the worker could not do it.
 
-mod confinement;
 mod error;
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use brigade_sys::arena::{ResultView, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
-use brigade_sys::crash::{self, CrashArea};
-use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
-use brigade_sys::segment::Segment;
-use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
-use brigade_wire::link::connect::HostEnd;
-use brigade_wire::link::{message_limit, ring};
-use brigade_wire::ring::Doorbell;
-use brigade_wire::slots::SlotTable;
+use brigade_sys::executable::{BuildIdentity, build_identity};
+use brigade_wire::handshake::{Answer, FromWorkerControl, ToWorkerControl, Token};
+use brigade_wire::link::message_limit;
 use brigade_wire::version::PROTOCOL_VERSION;
 
 use crate::error::StartError;
 use crate::note;
-use crate::workers::connection::{Connected, Connection, HostLink};
-use crate::workers::output::event_level;
-use crate::workers::reserve::require_reserve;
+use crate::workers::connection::Connected;
+use crate::workers::greeting::Greeting;
 use crate::workers::settings::Settings;
-use crate::workers::setup::Initializer;
 use crate::workers::supervised::Supervised;
 use crate::workers::worker_process::WorkerProcess;
-use confinement::confinement;
 use error::{HandshakeError, Phase, explain, garbage, unexpected};
 
 /// Does the handshake. On failure the process is killed and reaped.
@@ -68,15 +57,27 @@ pub(crate) fn run(
     Ok(connected)
 }
 
-/// A worker that keeps more than this part of the limit on memory after a task is replaced, so that
-/// the next task has the rest.
-const KEPT: u64 = 8;
+/// Completes the start of a worker that needs no handshake. On failure the process is killed and
+/// reaped.
+pub(crate) fn skip(owner: &impl Supervised, process: &WorkerProcess) -> Result<(), StartError> {
+    process.set_worker_pid(process.pid().unwrap_or(0));
+    bind_to_host(owner, process);
+    process.enforce(owner.settings()).map_err(|reason| {
+        let error = HandshakeError::Transient(reason);
+        explain(owner.supervisor(), process, Phase::Handshake, error)
+    })?;
+    process.set_connected();
+    Ok(())
+}
 
-/// Shared memory and descriptors that the worker was sent.
-struct Greeted {
-    segment: Arc<Segment>,
-    results: Option<Arc<ResultView>>,
-    ringers: Option<[OwnedFd; 2]>,
+fn bind_to_host(owner: &impl Supervised, process: &WorkerProcess) {
+    if let Err(error) = process.bind_to_host() {
+        let worker = process.worker();
+        note!(
+            owner.supervisor().output, WARN, %worker, %error,
+            "processes that tasks start will outlive a killed host"
+        );
+    }
 }
 
 struct Handshake<'a, S> {
@@ -93,18 +94,12 @@ impl<S: Supervised> Handshake<'_, S> {
     fn run(&mut self, folder: Option<&Path>) -> Result<Connected, HandshakeError> {
         let mut result = self.connect(folder)?;
         // Not earlier: a worker that is killed before its link is open leaves its folder behind.
-        if let Err(error) = self.process.bind_to_host() {
-            let worker = self.process.worker();
-            note!(
-                self.owner.supervisor().output, WARN, %worker, %error,
-                "processes that tasks start will outlive a killed host"
-            );
-        }
+        bind_to_host(self.owner, self.process);
         if self.settings.sandbox.is_some() {
             // A worker that opens the memory of another one reads what is not meant for it.
             result.connection.takes_no_descriptors();
         }
-        if self.settings.setup.initializer.is_some() || self.preload().is_some() {
+        if self.settings.setup.is_awaited(self.process.is_forked()) {
             self.phase = Phase::Initializer;
             let now = clock::now();
             result.initializing = Some(now);
@@ -128,125 +123,31 @@ impl<S: Supervised> Handshake<'_, S> {
 
     /// Does the handshake up to a link that is open at both ends.
     fn connect(&self, folder: Option<&Path>) -> Result<Connected, HandshakeError> {
-        let (credit, limit) = (self.settings.credit, message_limit(self.settings.message_limit));
-        let Greeted { segment, results, ringers } = self.greet(folder)?;
-        let table = Arc::new(SlotTable::new(Arc::clone(&segment), credit));
+        let limit = message_limit(self.settings.message_limit);
+        let is_forked = self.process.is_forked();
+        let greeting = Greeting::new(self.owner, self.process, folder, self.token, is_forked)
+            .map_err(HandshakeError::Transient)?;
+        let hello = ToWorkerControl::Hello(greeting.hello.clone());
+        self.send(&hello, &greeting.descriptors())?;
         let answer = self.answer()?;
         let server = self.check(&answer)?;
         self.process.set_worker_pid(answer.pid);
         let same_build = BuildIdentity::from_bytes(answer.identity) == build_identity();
         let Some((connector, folder)) = self.settings.connector.zip(folder) else {
-            // The rings exist from the start, so the answer completes the handshake.
-            let end = Box::new(ring::HostEnd::new(&segment, credit, limit));
-            let results = results.filter(|_| answer.arenas);
-            let connection = Connection::new(HostLink::Ring(end), table, same_build);
-            let reads_arguments =
-                self.owner.shared_memory().is_some_and(|it| it.arguments.is_some());
-            let connection = connection.with_memory(results, reads_arguments, ringers);
-            return Ok(Connected { connection, receiver: None, initializing: None });
+            // The answer completes the handshake.
+            return Ok(greeting.into_rings(same_build, answer.arenas));
         };
         let connect = || connector.connect(folder, server, &self.token, limit);
         let connected = self.process.connect(connect);
         let link = connected.ok_or(HandshakeError::Gone)?.map_err(|error| {
             HandshakeError::Transient(format!("its link cannot be opened: {error}"))
         })?;
-        self.send(&ToWorkerControl::Go)?;
+        self.send(&ToWorkerControl::Go, &[])?;
         match self.receive()? {
             FromWorkerControl::Ready => {}
             other => return Err(unexpected(other)),
         }
-        let HostEnd { sender, receiver, end_mark } = link;
-        let mut connection = Connection::new(HostLink::Connected(sender), table, same_build);
-        connection.end_mark = Some(end_mark);
-        Ok(Connected { connection, receiver: Some(receiver), initializing: None })
-    }
-
-    /// Sends the worker its identity and settings, and the table of task states.
-    fn greet(&self, folder: Option<&Path>) -> Result<Greeted, HandshakeError> {
-        let settings = self.settings;
-        let shared = self.owner.shared_memory();
-        let (link, words) = match settings.connector {
-            None => (LinkKind::Ring, ring::words(settings.credit)),
-            Some(connector) => (connector.kind(), SlotTable::words(settings.credit)),
-        };
-        let length = words + crash::WORDS;
-        let segment = require_reserve().and_then(|()| Segment::create("brigade", length)).map_err(
-            |error| HandshakeError::Transient(format!("cannot make its shared memory: {error}")),
-        )?;
-        let segment = Arc::new(segment);
-        if let Some(area) = CrashArea::new(&segment, words) {
-            self.process.set_crash_area(area);
-        }
-        // A system that refuses this much address space has to do without arenas.
-        let arenas = shared.and_then(|shared| {
-            let bytes = affordable(shared.most_results, self.owner.max_workers())?;
-            let longest = settings.message_limit;
-            let results = ResultView::create("brigade-results", bytes, longest, shared.terms);
-            Some((shared.arguments, results.ok()?))
-        });
-        // Without a lifeline the worker relies on its parent-death signal.
-        let lifeline = self.owner.supervisor().lifeline.as_ref();
-        let lifeline = lifeline.and_then(|lifeline| lifeline.end().ok());
-        let events = settings.events.zip(self.process.streams()).map(|(level, streams)| {
-            let output = &self.owner.supervisor().output;
-            require_reserve().and_then(|()| output.open_events(streams)).map(|end| (level, end))
-        });
-        let events = events.transpose().map_err(|error| {
-            HandshakeError::Transient(format!("cannot make the pipe for its events: {error}"))
-        })?;
-        let hello = Hello {
-            arenas: arenas.as_ref().map_or((0, 0), |(arguments, results)| {
-                (arguments.map_or(0, |arena| arena.len() as u64), results.len() as u64)
-            }),
-            version: PROTOCOL_VERSION,
-            token: self.token,
-            worker: self.process.worker(),
-            pool: settings.pool.clone(),
-            message_limit: settings.message_limit as u64,
-            slots: settings.credit,
-            lifeline: lifeline.is_some(),
-            events: events.as_ref().map(|(level, _)| event_level(*level)),
-            link,
-            folder: folder.map(Path::to_owned).unwrap_or_default(),
-            pinned: settings.is_pinned,
-            max_rss: settings.max_rss.unwrap_or(0),
-            max_growth: settings.limits.memory_limit().map_or(0, |limit| limit / KEPT),
-            depth: settings.depth,
-            identity: *build_identity().as_bytes(),
-            preload: self.preload().map(|it| it.function.raw()),
-            initializer: settings.setup.initializer.as_ref().map(|it| it.function.raw()),
-            finalizer: settings.setup.finalizer.map(FunctionOffset::raw),
-            sandbox: settings.sandbox.as_ref().map(confinement).map(Box::new),
-        };
-        let packet = ToWorkerControl::Hello(hello).encode().map_err(|error| {
-            HandshakeError::Permanent(format!("cannot encode the greeting: {error}"))
-        })?;
-        let mut descriptors = vec![segment.as_fd()];
-        descriptors.extend(lifeline.as_ref().map(AsFd::as_fd));
-        descriptors.extend(events.as_ref().map(|(_, end)| end.as_fd()));
-        let bell = shared.map(|shared| shared.doorbell);
-        let ringers = bell.map(Doorbell::for_worker).transpose().map_err(|error| {
-            HandshakeError::Transient(format!("cannot make its doorbell: {error}"))
-        })?;
-        descriptors.extend(bell.map(|bell| bell.page().as_fd()));
-        descriptors.extend(ringers.iter().flatten().map(AsFd::as_fd));
-        if let Some((arguments, results)) = &arenas {
-            descriptors.extend(arguments.map(AsFd::as_fd));
-            descriptors.push(results.as_fd());
-        }
-        descriptors.extend(self.preload().map(|it| it.argument.as_fd()));
-        descriptors.extend(settings.setup.initializer.as_ref().map(|it| it.argument.as_fd()));
-        let files = settings.sandbox.as_ref().and_then(|sandbox| sandbox.files.as_ref());
-        descriptors.extend(files.map(AsFd::as_fd));
-        self.send_packet(&packet, &descriptors)?;
-        drop(descriptors);
-        let results = arenas.map(|(_, results)| results);
-        Ok(Greeted { segment, results, ringers })
-    }
-
-    /// Returns the function that an executed worker calls for itself.
-    fn preload(&self) -> Option<&Initializer> {
-        self.settings.setup.preload.as_ref().filter(|_| !self.process.is_forked())
+        Ok(greeting.into_connected(link, same_build))
     }
 
     fn answer(&self) -> Result<Answer, HandshakeError> {
@@ -302,20 +203,16 @@ impl<S: Supervised> Handshake<'_, S> {
         Err(HandshakeError::Permanent(problem))
     }
 
-    fn send(&self, message: &ToWorkerControl) -> Result<(), HandshakeError> {
+    fn send(
+        &self,
+        message: &ToWorkerControl,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), HandshakeError> {
         let packet = message.encode().map_err(|error| {
             HandshakeError::Permanent(format!("cannot encode a control message: {error}"))
         })?;
-        self.send_packet(&packet, &[])
-    }
-
-    fn send_packet(
-        &self,
-        packet: &[u8],
-        descriptors: &[BorrowedFd<'_>],
-    ) -> Result<(), HandshakeError> {
         let control = self.process.control().ok_or(HandshakeError::Gone)?;
-        control.send(packet, descriptors).map_err(|error| self.send_failure(&error))
+        control.send(&packet, descriptors).map_err(|error| self.send_failure(&error))
     }
 
     fn send_failure(&self, error: &std::io::Error) -> HandshakeError {

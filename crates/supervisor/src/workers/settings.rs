@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use brigade_sandbox::{Groups, Limits, Prepared};
+use brigade_sys::memory::address_space_left;
 use brigade_wire::link::connect::HostConnector;
 use tracing::Level;
 
@@ -48,4 +49,19 @@ pub struct Settings {
     pub limits: Limits,
     /// The places for control groups of workers; none if no limit needs them.
     pub groups: Groups,
+}
+
+impl Settings {
+    /// Returns `true` if a forked worker needs nothing more from the host than its greeting before
+    /// it takes tasks, and the host nothing from it.
+    pub(crate) fn are_complete(&self) -> bool {
+        self.connector.is_none()
+            && self.events.is_none()
+            && self.sandbox.is_none()
+            && self.version.is_none()
+            && self.limits == Limits::default()
+            && !self.setup.is_awaited(true)
+            // A worker without the address space for the arenas has to say so.
+            && address_space_left().is_none()
+    }
 }

@@ -31,6 +31,11 @@ impl Setup {
         Ok(())
     }
 
+    /// Returns `true` if the host waits until a worker has run such code.
+    pub(crate) fn is_awaited(&self, is_forked: bool) -> bool {
+        self.initializer.is_some() || self.preload.is_some() && !is_forked
+    }
+
     /// Returns `true` if there is no such code.
     pub fn is_empty(&self) -> bool {
         self.preload.is_none() && self.initializer.is_none() && self.finalizer.is_none()

@@ -5,18 +5,22 @@ use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
-use brigade_sys::inherited::Inherited;
+use brigade_sys::inherited::Source;
 use brigade_sys::process::Process;
+use brigade_wire::handshake::Token;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
 use crate::command_line::CommandLine;
-use crate::launcher::{LaunchSettings, Launcher, Prepared};
+use crate::launcher::{LaunchSettings, Launcher};
 use crate::note;
+use crate::workers::connection::Connected;
 use crate::workers::fork_server::{ForkError, ForkServer, Surroundings};
+use crate::workers::greeting::Greeting;
 use crate::workers::output::WorkerEnds;
 use crate::workers::process_env::limit_threads;
 use crate::workers::settings::Settings;
 use crate::workers::start_mode::Start;
+use crate::workers::supervised::Supervised;
 use crate::workers::supervisor::Supervisor;
 use crate::workers::unusable::{Unusable, unless_unusable};
 use crate::workers::worker_process::WorkerProcess;
@@ -28,6 +32,8 @@ pub(crate) struct Processes {
     server: Option<ForkServer>,
     /// Processes that were started by executing the program.
     executed: usize,
+    /// Says what a process inherits from this thread.
+    inherited: Source,
 }
 
 /// A pool executes this many workers before it starts a server, which takes as long as a worker.
@@ -37,6 +43,8 @@ const EXECUTED_FIRST: usize = 2;
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) is_forked: bool,
+    /// Set if it takes tasks already, without a handshake.
+    pub(crate) connected: Option<Connected>,
 }
 
 /// The descriptors of a new worker.
@@ -50,18 +58,18 @@ impl Processes {
     pub(crate) fn new(settings: &Settings) -> Self {
         let is_known_by_others = settings.start == Start::Auto && settings.sandbox.is_some();
         let mode = if is_known_by_others { Start::Exec } else { settings.start };
-        Self { mode, server: None, executed: 0 }
+        Self { mode, server: None, executed: 0, inherited: Source::default() }
     }
 
     /// Starts the process of a worker.
     pub(crate) fn start(
         &mut self,
-        supervisor: &Supervisor,
-        settings: &Settings,
+        owner: &impl Supervised,
         worker: &WorkerProcess,
         cores: Option<usize>,
         ends: &Ends<'_>,
     ) -> io::Result<Started> {
+        let settings = owner.settings();
         let mut line = settings.command.clone().unwrap_or_else(CommandLine::of_this_program);
         settings.env.apply(&mut line);
         let marker = format!("{PROTOCOL_VERSION}:{}", std::process::id());
@@ -69,40 +77,27 @@ impl Processes {
         if let Some(cores) = cores {
             limit_threads(&mut line, cores);
         }
-        // A new one for each start, because the host may have changed its environment.
-        let is_clear = settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.clears_environment);
-        let mut launcher =
-            if is_clear { Launcher::without_environment() } else { Launcher::new(&[]) };
-        let prepared = launcher
-            .prepare(&line)
-            .map_err(|error| io::Error::other(Unusable(error.to_string())))?;
         let ours = io::stdout();
         let terminal = settings.sandbox.as_ref().and_then(|_| write_only(&ours)).transpose()?;
         let ours = terminal.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
         let stdout = ends.output.stdout.as_ref().map_or(ours, AsFd::as_fd);
         let streams = [ends.control.as_fd(), stdout, ends.output.stderr.as_fd()];
         if self.forks(settings) {
-            let (inherited, fixed) = Inherited::now()?;
             let around = Surroundings {
                 streams,
                 doors: ends.doors,
-                environment: launcher.environment_of(&prepared),
+                environment: line.whole_environment(inherits_environment(settings)),
                 line: &line,
-                inherited,
-                fixed,
-                program: prepared.file_id(),
+                inherited: self.inherited.now()?,
+                program: line.file_id(),
             };
-            if let Some(started) =
-                self.fork(supervisor, settings, worker, &mut launcher, &prepared, &around)?
-            {
+            if let Some(started) = self.fork(owner, worker, &around)? {
                 return Ok(started);
             }
         }
-        let start = LaunchSettings::of_worker(streams, ends.doors);
-        let process = launcher.launch(&prepared, &start);
-        let process = process.map_err(|error| unless_unusable(&line, error))?;
+        let process = execute(settings, &line, &LaunchSettings::of_worker(streams, ends.doors))?;
         self.executed += 1;
-        Ok(Started { process, is_forked: false })
+        Ok(Started { process, is_forked: false, connected: None })
     }
 
     /// Ends the server.
@@ -131,13 +126,11 @@ impl Processes {
     /// Forks a worker. Returns `None` if it has to be executed.
     fn fork(
         &mut self,
-        supervisor: &Supervisor,
-        settings: &Settings,
+        owner: &impl Supervised,
         worker: &WorkerProcess,
-        launcher: &mut Launcher,
-        prepared: &Prepared<'_>,
         around: &Surroundings<'_>,
     ) -> io::Result<Option<Started>> {
+        let (supervisor, settings) = (owner.supervisor(), owner.settings());
         let is_suspect = supervisor.is_server_suspect.swap(false, Ordering::AcqRel);
         let outdated = self.server.as_ref().and_then(|server| server.outdated(around));
         let why = outdated.or(is_suspect.then_some("a worker of it did not start"));
@@ -149,15 +142,23 @@ impl Processes {
         }
         let mut server = match self.server.take() {
             Some(server) => server,
-            None => ForkServer::launch(supervisor, settings, worker, launcher, prepared, around)?,
+            None => ForkServer::launch(supervisor, settings, worker, around)?,
         };
-        let forked = server
-            .wait_until_serving(supervisor, settings, worker, self.needs_a_server(settings))
-            .and_then(|()| server.fork(supervisor, settings, worker, around));
+        let waits = self.needs_a_server(settings);
+        let forked =
+            server.wait_until_serving(supervisor, settings, worker, waits).and_then(|()| {
+                let greeting = (server.is_same_build() && settings.are_complete())
+                    .then(|| Greeting::new(owner, worker, None, Token::random(), true));
+                let greeting = greeting.transpose().map_err(ForkError::Refused)?;
+                let process =
+                    server.fork(supervisor, settings, worker, around, greeting.as_ref())?;
+                let connected = greeting.map(|greeting| greeting.into_rings(true, true));
+                Ok(Started { process, is_forked: true, connected })
+            });
         match forked {
-            Ok(process) => {
+            Ok(started) => {
                 self.server = Some(server);
-                Ok(Some(Started { process, is_forked: true }))
+                Ok(Some(started))
             }
             Err(ForkError::NotYet) => {
                 self.server = Some(server);
@@ -203,6 +204,27 @@ impl Processes {
         note!(supervisor.output, INFO, cause, "workers are executed, not forked");
         Ok(None)
     }
+}
+
+/// Executes the program of the workers.
+pub(crate) fn execute(
+    settings: &Settings,
+    line: &CommandLine,
+    start: &LaunchSettings<'_>,
+) -> io::Result<Process> {
+    // A new one for each start, because the host may have changed its environment.
+    let mut launcher = if inherits_environment(settings) {
+        Launcher::new(&[])
+    } else {
+        Launcher::without_environment()
+    };
+    let prepared = launcher.prepare(line);
+    let prepared = prepared.map_err(|error| io::Error::other(Unusable(error.to_string())))?;
+    launcher.launch(&prepared, start).map_err(|error| unless_unusable(line, error))
+}
+
+fn inherits_environment(settings: &Settings) -> bool {
+    settings.sandbox.as_ref().is_none_or(|sandbox| !sandbox.clears_environment)
 }
 
 /// Opens the terminal of the host again, so that a worker which is not to be trusted cannot read

@@ -1,10 +1,9 @@
-//! The control page of an arena of results: its terms, and the bell of those who wait for memory.
+//! The terms of an arena of results, and its control page: the bell of those who wait for memory.
 //!
-//! It is the last page of the arena. The host writes the terms before anybody else has the arena;
-//! the worker reads them once. A worker that runs wild can change them, and thereby only its own
-//! use of its own arena.
+//! It is the last page of the arena. Nothing is written there before somebody waits, so an arena
+//! that is not used takes no memory at all.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use super::counters::Bell;
 use super::mapping::{Mapping, page_size};
@@ -28,10 +27,23 @@ impl Default for Terms {
     }
 }
 
-/// The budget in bytes.
-const BUDGET: usize = 0;
-/// The protection, as its number.
-const PROTECTION: usize = 8;
+impl Terms {
+    /// Returns the terms as numbers, for a message to the worker.
+    pub fn to_words(self) -> [u64; 2] {
+        [self.budget as u64, self.protection as u64]
+    }
+
+    /// Returns the terms in a message.
+    pub fn from_words([budget, protection]: [u64; 2]) -> Self {
+        let protection = match protection {
+            it if it == Protection::ReadOnly as u64 => Protection::ReadOnly,
+            it if it == Protection::Copied as u64 => Protection::Copied,
+            _ => Protection::Trusted,
+        };
+        Self { budget: usize::try_from(budget).unwrap_or(usize::MAX), protection }
+    }
+}
+
 /// Two words on cache lines of their own, because both sides write them.
 const WAITING: usize = 64;
 const RINGS: usize = 128;
@@ -43,21 +55,6 @@ pub(super) fn length() -> usize {
 
 fn word(mapping: &Mapping, at: usize) -> &AtomicU64 {
     mapping.word(mapping.len() - length() + at)
-}
-
-pub(super) fn write_terms(mapping: &Mapping, terms: Terms) {
-    word(mapping, BUDGET).store(terms.budget as u64, Ordering::Relaxed);
-    word(mapping, PROTECTION).store(terms.protection as u64, Ordering::Release);
-}
-
-pub(super) fn read_terms(mapping: &Mapping) -> Terms {
-    let protection = match word(mapping, PROTECTION).load(Ordering::Acquire) {
-        protection if protection == Protection::ReadOnly as u64 => Protection::ReadOnly,
-        protection if protection == Protection::Copied as u64 => Protection::Copied,
-        _ => Protection::Trusted,
-    };
-    let budget = word(mapping, BUDGET).load(Ordering::Relaxed);
-    Terms { budget: usize::try_from(budget).unwrap_or(usize::MAX), protection }
 }
 
 fn bell(mapping: &Mapping) -> Bell<'_, AtomicU64> {
@@ -101,5 +98,5 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 pub(super) fn waiting(mapping: &Mapping) -> u64 {
-    word(mapping, WAITING).load(Ordering::Relaxed)
+    word(mapping, WAITING).load(std::sync::atomic::Ordering::Relaxed)
 }

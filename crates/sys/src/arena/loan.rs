@@ -43,7 +43,6 @@ impl ResultView {
     pub fn create(name: &str, bytes: usize, longest: usize, terms: Terms) -> io::Result<Arc<Self>> {
         let with_control = bytes.saturating_add(control::length());
         let (descriptor, mapping) = mapping::create(name, with_control)?;
-        control::write_terms(&mapping, terms);
         let inode = fstat(&descriptor)?.st_ino;
         let (loans, origin) = (Mutex::default(), Origin::here());
         Ok(Arc::new(Self { descriptor, inode, mapping, longest, terms, loans, origin }))
@@ -111,7 +110,10 @@ impl ResultView {
     pub fn bury(&self) {
         if self.origin.is_here() {
             let free = self.loans.lock().bury(&self.blocks());
-            self.discard(free);
+            // Usually it was never used, and looking is cheaper than discarding.
+            if fstat(&self.descriptor).is_ok_and(|status| status.st_blocks > 0) {
+                self.discard(free);
+            }
         }
     }
 

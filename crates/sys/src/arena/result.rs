@@ -10,7 +10,7 @@ use rustix::fs::fstat;
 use rustix::mm::ProtFlags;
 
 use super::budget::{AllocError, Protection, WhenFull};
-use super::control::{self, Waiting};
+use super::control::{self, Terms, Waiting};
 use super::counters::Counters;
 use super::lent::LentBlock;
 use super::mapping::{self, Mapping, page_size, whole_pages};
@@ -90,12 +90,11 @@ impl ResultArena {
     ///
     /// # Errors
     /// `InvalidData` if it is not a sealed arena of `bytes` bytes; otherwise the system's error.
-    pub fn open(descriptor: OwnedFd, bytes: usize) -> io::Result<Arc<Self>> {
+    pub fn open(descriptor: OwnedFd, bytes: usize, terms: Terms) -> io::Result<Arc<Self>> {
         let mapping = mapping::open(&descriptor, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
         let blocks = bytes
             .checked_sub(control::length())
             .ok_or_else(|| mapping::invalid("the arena of results is too short"))?;
-        let terms = control::read_terms(&mapping);
         let ranges = Ranges::new(blocks, terms.budget);
         Ok(Arc::new(Self {
             mapping: Arc::new(mapping),
@@ -329,9 +328,8 @@ mod tests {
 
     #[test]
     fn a_block_without_memory_does_not_count_as_warm() -> io::Result<()> {
-        let (descriptor, host) = mapping::create("test", 1 << 20)?;
-        control::write_terms(&host, super::super::Terms::default());
-        let arena = ResultArena::open(descriptor, 1 << 20)?;
+        let (descriptor, _) = mapping::create("test", 1 << 20)?;
+        let arena = ResultArena::open(descriptor, 1 << 20, Terms::default())?;
         arena.mapping.spoil_page(16 * page_size())?;
         for _ in 0..2 {
             assert!(arena.put(&[&vec![1; 1 << 19]]).is_none());

@@ -31,7 +31,8 @@ fn memory(file: impl AsFd) -> usize {
     usize::try_from(fstat(file).expect("its size").st_blocks).expect("not negative") * 512
 }
 
-/// Returns the bytes of memory behind the blocks of an arena of results.
+/// Returns the bytes of memory behind the blocks of an arena of results, whose control page was
+/// looked at, and so has memory.
 fn memory_of_blocks(view: &ResultView) -> usize {
     memory(view) - page_size()
 }
@@ -44,7 +45,8 @@ fn arguments(bytes: usize) -> (Arc<ArgumentArena>, ArgumentView) {
 
 fn results(bytes: usize) -> (Arc<ResultArena>, Arc<ResultView>) {
     let view = ResultView::create("test", bytes, bytes, Terms::default()).expect("memory");
-    let arena = ResultArena::open(copy_of(&view), view.len()).expect("an arena");
+    assert_eq!(view.waiting(), 0);
+    let arena = ResultArena::open(copy_of(&view), view.len(), view.terms()).expect("an arena");
     (arena, view)
 }
 
@@ -126,13 +128,17 @@ fn a_file_that_is_not_an_arena_is_refused() {
     let results = ResultView::create("test", MEBIBYTE, MEBIBYTE, Terms::default()).expect("memory");
     for bytes in [0, MEBIBYTE - 1, 2 * MEBIBYTE, usize::MAX] {
         assert_eq!(ArgumentView::open(copy_of(&arguments), bytes).err().map(kind), invalid);
-        assert_eq!(ResultArena::open(copy_of(&results), bytes).err().map(kind), invalid);
+        assert_eq!(
+            ResultArena::open(copy_of(&results), bytes, Terms::default()).err().map(kind),
+            invalid
+        );
     }
     let writable = ArgumentView::open(copy_of(&results), MEBIBYTE);
     assert_eq!(writable.err().map(kind), invalid);
     let unsealed = memfd_create("test", MemfdFlags::CLOEXEC).expect("memory");
     ftruncate(&unsealed, MEBIBYTE as u64).expect("a size");
-    assert_eq!(ResultArena::open(unsealed, MEBIBYTE).err().map(kind), invalid);
+    let opened = ResultArena::open(unsealed, MEBIBYTE, Terms::default());
+    assert_eq!(opened.err().map(kind), invalid);
     for bytes in [usize::MAX, isize::MAX.unsigned_abs() + 1] {
         let error = ArgumentArena::create("test", bytes, KEPT).expect_err("impossible");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

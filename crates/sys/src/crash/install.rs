@@ -5,8 +5,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -41,6 +41,44 @@ const CRASHES: [c_int; 7] = [
 /// 4 KiB on a processor with large registers.
 const STACK: usize = 64 << 10;
 
+/// The part of [`Installed`] that every copy of the process shares.
+#[derive(Clone, Copy)]
+struct Handlers {
+    overflow_handler: Option<libc::sigaction>,
+    abort_message: usize,
+}
+
+static HANDLERS: OnceLock<Handlers> = OnceLock::new();
+
+/// Installs the handlers for the copies of this process, so that [`install`] has little left to do
+/// there. Until then, the signals end the process without a record. Call it on the main thread.
+///
+/// # Errors
+/// If the system has no memory.
+pub fn prepare() -> io::Result<()> {
+    handlers().map(|_| ())
+}
+
+fn handlers() -> io::Result<Handlers> {
+    if let Some(handlers) = HANDLERS.get() {
+        return Ok(*handlers);
+    }
+    use_larger_stack()?;
+    let overflow_handler = overflow_handler();
+    for signal in CRASHES {
+        let action = action(signal);
+        let is_std = overflow_handler.is_some_and(|handler| is_same(&handler, &action));
+        if is_std || action.sa_sigaction == libc::SIG_DFL {
+            set(signal, on_crash, 0);
+        }
+    }
+    if action(libc::SIGURG).sa_sigaction == libc::SIG_DFL {
+        set(libc::SIGURG, on_sample, libc::SA_RESTART);
+    }
+    let handlers = Handlers { overflow_handler, abort_message: abort_message() };
+    Ok(*HANDLERS.get_or_init(|| handlers))
+}
+
 /// Installs the handlers, once per process. They write to the `WORDS` words of the segment from
 /// `offset` on. Call it on the main thread, before there are others.
 ///
@@ -65,8 +103,8 @@ pub fn install(
         .get(offset..)
         .and_then(|words| words.get(..WORDS))
         .ok_or(io::ErrorKind::InvalidInput)?;
-    use_larger_stack()?;
-    let overflow_handler = overflow_handler();
+    // Those that are there already record nothing before the rest is.
+    let Handlers { overflow_handler, abort_message } = handlers()?;
     let installed = Installed {
         // SAFETY: it only asks for a number.
         process: unsafe { libc::getpid() },
@@ -75,22 +113,13 @@ pub fn install(
         maps,
         control,
         notices,
-        abort_message: abort_message(),
+        abort_message,
         overflow_handler,
         crashing: AtomicI32::new(0),
         is_sampling: AtomicBool::new(false),
         may_query: AtomicBool::new(true),
     };
     INSTALLED.store(Box::into_raw(Box::new(installed)), Ordering::Release);
-    for signal in CRASHES {
-        let is_std = overflow_handler.is_some_and(|handler| is_same(&handler, &action(signal)));
-        if is_std || action(signal).sa_sigaction == libc::SIG_DFL {
-            set(signal, on_crash, 0);
-        }
-    }
-    if action(libc::SIGURG).sa_sigaction == libc::SIG_DFL {
-        set(libc::SIGURG, on_sample, libc::SA_RESTART);
-    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use super::*;
 fn hello(pool: String, folder: PathBuf) -> Hello {
     Hello {
         arenas: (0, 0),
+        terms: [0, 0],
         version: 1,
         token: Token::random(),
         worker: WorkerId { slot: 1, generation: 2 },
@@ -45,7 +46,7 @@ prop_compose! {
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
             version, token, worker, pool, message_limit, slots, lifeline, events, link, arenas, folder, pinned: true, max_rss: 7, max_growth: 8, sandbox: None, depth, identity,
-            preload: None, initializer, finalizer,
+            preload: None, initializer, finalizer, terms: [3, 4],
         }
     }
 }

@@ -25,7 +25,7 @@ fn arguments() -> (Arc<ArgumentArena>, ArgumentView) {
 fn results(protection: Protection) -> (Arc<ResultArena>, Arc<ResultView>) {
     let terms = Terms { budget: BYTES, protection };
     let view = ResultView::create("test", BYTES, BYTES, terms).expect("memory");
-    let arena = ResultArena::open(copy_of(&view), view.len()).expect("an arena");
+    let arena = ResultArena::open(copy_of(&view), view.len(), view.terms()).expect("an arena");
     (arena, view)
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The spawner lives until every worker has ended, because the kernel sends a worker its
 //! parent-death signal when the *thread* that started it exits. Starting is fast, as it does not
-//! fork a large parent (see `brigade_sys::launch`); each worker has an attendant thread for its
-//! handshake.
+//! fork a large parent (see `brigade_sys::launch`). Each worker has an attendant thread for its
+//! handshake, unless it was greeted with the request to fork it: then it needs none.
 
 use std::io;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use brigade_wire::WorkerId;
 
 use crate::error::StartError;
 use crate::note;
+use crate::workers::connection::Connected;
 use crate::workers::handshake;
 use crate::workers::output::{HostEnds, Writer};
 use crate::workers::reserve::require_reserve;
@@ -52,17 +53,20 @@ pub fn run(owner: &Arc<impl Supervised>, orders: &Orders) {
     }
 }
 
-/// Starts a process, or reports why that was not possible.
+/// Starts a process, or reports why that was not possible. Returns the process if it needs an
+/// attendant.
 fn started(
     owner: &impl Supervised,
     processes: &mut Processes,
     process: Arc<WorkerProcess>,
 ) -> Option<Arc<WorkerProcess>> {
-    or_refuse(
-        owner,
-        process.worker(),
-        || Ok(launch(owner, processes, &process)?.then_some(process)),
-    )
+    match or_refuse(owner, process.worker(), || launch(owner, processes, &process))? {
+        Next::Handshake => Some(process),
+        Next::Tasks(connected) => {
+            attend_or_kill(owner, &process, Some(connected));
+            None
+        }
+    }
 }
 
 /// Returns the result of `start`, or reports that the worker could not be started.
@@ -94,14 +98,20 @@ fn refuse(owner: &impl Supervised, worker: WorkerId, is_permanent: bool, reason:
 /// The operation that failed, and its error.
 type Refusal = (&'static str, io::Error);
 
-/// Starts the process. Returns `false` if the worker was killed in the meantime.
+/// The next step of a process that was started.
+enum Next {
+    Handshake,
+    Tasks(Connected),
+}
+
+/// Starts the process. Returns `None` if the worker was killed in the meantime.
 fn launch(
     owner: &impl Supervised,
     processes: &mut Processes,
     process: &WorkerProcess,
-) -> Result<bool, Refusal> {
+) -> Result<Option<Next>, Refusal> {
     if process.is_killed() {
-        return Ok(false);
+        return Ok(None);
     }
     let supervisor = owner.supervisor();
     let settings = owner.settings();
@@ -113,10 +123,10 @@ fn launch(
     let worker = process.worker();
     let doors = process.make_group(settings).map_err(|error| ("make its control group", error))?;
     let worker_side = Ends { control: &worker_end, output: &worker_ends, doors: &doors };
-    let mut is_forked = false;
+    let (mut is_forked, mut connected) = (false, None);
     let started = owner.start(worker, |cores| {
-        let started = processes.start(supervisor, settings, process, cores, &worker_side)?;
-        is_forked = started.is_forked;
+        let started = processes.start(owner, process, cores, &worker_side)?;
+        (is_forked, connected) = (started.is_forked, started.connected);
         Ok(started.process)
     });
     let started = started.map_err(|error| ("start its process", error))?;
@@ -124,11 +134,11 @@ fn launch(
     let pool = settings.pool.as_str().into();
     let attach = |pid| supervisor.output.attach(ends, Writer { pool, worker, pid });
     if !process.set_started(started, is_forked, control, attach) {
-        return Ok(false);
+        return Ok(None);
     }
     let pid = process.pid();
     note!(supervisor.output, DEBUG, %worker, pid, is_forked, "worker spawned");
-    Ok(true)
+    Ok(Some(connected.map_or(Next::Handshake, Next::Tasks)))
 }
 
 fn start_attendant<S: Supervised>(
@@ -143,20 +153,32 @@ fn start_attendant<S: Supervised>(
         .name(format!("brigade-{}", process.worker().slot))
         .spawn(move || {
             owner.thread_began();
-            // Nothing in an attendant is known to panic, but without its attendant a worker's tasks
-            // would never get an outcome.
-            if catch_panic(|| attend(&*owner, &process)).is_err() {
-                owner.thread_panicked(&process);
-            }
+            attend_or_kill(&*owner, &process, None);
         })
         .map_err(|error| (OPERATION, error))
 }
 
-/// Does the handshake and hands the worker over to the owner.
-fn attend(owner: &impl Supervised, process: &Arc<WorkerProcess>) {
+/// Attends a worker. Nothing in that is known to panic, but then the worker's tasks would never get
+/// an outcome.
+fn attend_or_kill(
+    owner: &impl Supervised,
+    process: &Arc<WorkerProcess>,
+    greeted: Option<Connected>,
+) {
+    if catch_panic(|| attend(owner, process, greeted)).is_err() {
+        owner.thread_panicked(process);
+    }
+}
+
+/// Does the handshake, unless the worker was greeted, and hands the worker over to the owner.
+fn attend(owner: &impl Supervised, process: &Arc<WorkerProcess>, greeted: Option<Connected>) {
     let output = &owner.supervisor().output;
     let (worker, pid) = (process.worker(), process.pid());
-    match handshake::run(owner, process) {
+    let connected = match greeted {
+        Some(connected) => handshake::skip(owner, process).map(|()| connected),
+        None => handshake::run(owner, process),
+    };
+    match connected {
         Ok(connected) => {
             note!(output, DEBUG, %worker, pid, "worker ready");
             owner.connected(process, connected);

@@ -12,7 +12,8 @@ fn arena_with(budget: usize, protection: Protection) -> (Arc<ResultArena>, Arc<R
     let terms = Terms { budget, protection };
     let view = ResultView::create("test", bytes, bytes, terms).expect("memory");
     assert_eq!(view.terms(), terms);
-    let arena = ResultArena::open(copy_of(&view), view.len()).expect("an arena");
+    assert_eq!(view.waiting(), 0);
+    let arena = ResultArena::open(copy_of(&view), view.len(), view.terms()).expect("an arena");
     (arena, view)
 }
 
@@ -233,7 +234,7 @@ fn the_memory_of_a_dead_worker_goes_back() {
     assert_eq!(third.as_bytes(), payload(3, MEBIBYTE));
     let file = copy_of(&view);
     drop((third, view));
-    assert_eq!(memory(&file), page_size(), "others that map it keep no memory but the terms");
+    assert_eq!(memory(&file), page_size(), "others that map it keep the control page only");
     drop(blocks);
 }
 

@@ -48,7 +48,8 @@ impl World {
     fn new(protection: Protection) -> Self {
         let terms = Terms { budget: MEBIBYTE / 4, protection };
         let view = ResultView::create("test", MEBIBYTE, MEBIBYTE, terms).expect("memory");
-        let arena = ResultArena::open(copy_of(&view), view.len()).expect("an arena");
+        assert_eq!(view.waiting(), 0);
+        let arena = ResultArena::open(copy_of(&view), view.len(), view.terms()).expect("an arena");
         Self { arena, view, handles: Vec::new(), loans: Vec::new(), number: 0 }
     }
 

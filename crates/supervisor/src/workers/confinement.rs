@@ -4,7 +4,7 @@ use brigade_sandbox::Prepared;
 use brigade_wire::handshake::{Confinement, Isolation, Visible};
 
 /// Returns the sandbox for the greeting, without the descriptor of its rules for files.
-pub(super) fn confinement(sandbox: &Prepared) -> Confinement {
+pub(crate) fn confinement(sandbox: &Prepared) -> Confinement {
     Confinement {
         isolation: sandbox.isolation.as_ref().map(isolation),
         files: sandbox.files.is_some(),

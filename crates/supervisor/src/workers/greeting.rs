@@ -1,0 +1,163 @@
+//! The host's greeting: who the worker is, its settings, and the memory that it shares.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
+use brigade_sys::crash::{self, CrashArea};
+use brigade_sys::executable::{FunctionOffset, build_identity};
+use brigade_sys::segment::Segment;
+use brigade_wire::handshake::{Hello, LinkKind, Token};
+use brigade_wire::link::connect::HostEnd;
+use brigade_wire::link::{message_limit, ring};
+use brigade_wire::slots::SlotTable;
+use brigade_wire::version::PROTOCOL_VERSION;
+
+use crate::workers::confinement::confinement;
+use crate::workers::connection::{Connected, Connection, HostLink};
+use crate::workers::output::event_level;
+use crate::workers::reserve::require_reserve;
+use crate::workers::settings::Settings;
+use crate::workers::setup::Initializer;
+use crate::workers::supervised::{SharedMemory, Supervised};
+use crate::workers::worker_process::WorkerProcess;
+
+/// A greeting, with everything that goes along.
+pub(crate) struct Greeting<'a> {
+    pub(crate) hello: Hello,
+    settings: &'a Settings,
+    shared: Option<SharedMemory<'a>>,
+    segment: Arc<Segment>,
+    arenas: Option<Arenas<'a>>,
+    lifeline: Option<OwnedFd>,
+    events: Option<OwnedFd>,
+    ringers: Option<[OwnedFd; 2]>,
+    preload: Option<&'a Initializer>,
+}
+
+struct Arenas<'a> {
+    /// `None` if workers may not read each other's arguments.
+    arguments: Option<&'a ArgumentArena>,
+    results: Arc<ResultView>,
+}
+
+/// A worker that keeps more than this part of the limit on memory after a task is replaced, so that
+/// the next task has the rest.
+const KEPT: u64 = 8;
+
+impl<'a> Greeting<'a> {
+    /// Prepares a greeting. `folder` is that of a link that is opened in the handshake. The error
+    /// can follow "the worker could not be started: ".
+    pub(crate) fn new(
+        owner: &'a impl Supervised,
+        process: &WorkerProcess,
+        folder: Option<&Path>,
+        token: Token,
+        is_forked: bool,
+    ) -> Result<Self, String> {
+        let (settings, shared) = (owner.settings(), owner.shared_memory());
+        let supervisor = owner.supervisor();
+        let (link, words) = match settings.connector {
+            None => (LinkKind::Ring, ring::words(settings.credit)),
+            Some(connector) => (connector.kind(), SlotTable::words(settings.credit)),
+        };
+        let segment = require_reserve()
+            .and_then(|()| Segment::create("brigade", words + crash::WORDS))
+            .map_err(|error| format!("cannot make its shared memory: {error}"))?;
+        let segment = Arc::new(segment);
+        if let Some(area) = CrashArea::new(&segment, words) {
+            process.set_crash_area(area);
+        }
+        // A system that refuses this much address space has to do without arenas.
+        let arenas = shared.and_then(|shared| {
+            let bytes = affordable(shared.most_results, owner.max_workers())?;
+            let longest = settings.message_limit;
+            let results = ResultView::create("brigade-results", bytes, longest, shared.terms);
+            Some(Arenas { arguments: shared.arguments, results: results.ok()? })
+        });
+        // Without a lifeline the worker relies on its parent-death signal.
+        let lifeline = supervisor.lifeline.as_ref().and_then(|lifeline| lifeline.end().ok());
+        let events = settings.events.zip(process.streams()).map(|(level, streams)| {
+            let end = require_reserve().and_then(|()| supervisor.output.open_events(streams));
+            end.map(|end| (level, end))
+        });
+        let events = events.transpose();
+        let events =
+            events.map_err(|error| format!("cannot make the pipe for its events: {error}"))?;
+        let ringers = shared.map(|shared| shared.doorbell.for_worker()).transpose();
+        let ringers = ringers.map_err(|error| format!("cannot make its doorbell: {error}"))?;
+        let preload = settings.setup.preload.as_ref().filter(|_| !is_forked);
+        let hello = Hello {
+            arenas: arenas.as_ref().map_or((0, 0), |arenas| {
+                let arguments = arenas.arguments.map_or(0, |arena| arena.len() as u64);
+                (arguments, arenas.results.len() as u64)
+            }),
+            terms: shared.map(|shared| shared.terms).unwrap_or_default().to_words(),
+            version: PROTOCOL_VERSION,
+            token,
+            worker: process.worker(),
+            pool: settings.pool.clone(),
+            message_limit: settings.message_limit as u64,
+            slots: settings.credit,
+            lifeline: lifeline.is_some(),
+            events: events.as_ref().map(|(level, _)| event_level(*level)),
+            link,
+            folder: folder.map(Path::to_owned).unwrap_or_default(),
+            pinned: settings.is_pinned,
+            max_rss: settings.max_rss.unwrap_or(0),
+            max_growth: settings.limits.memory_limit().map_or(0, |limit| limit / KEPT),
+            depth: settings.depth,
+            identity: *build_identity().as_bytes(),
+            preload: preload.map(|it| it.function.raw()),
+            initializer: settings.setup.initializer.as_ref().map(|it| it.function.raw()),
+            finalizer: settings.setup.finalizer.map(FunctionOffset::raw),
+            sandbox: settings.sandbox.as_ref().map(confinement).map(Box::new),
+        };
+        let events = events.map(|(_, end)| end);
+        Ok(Self { hello, settings, shared, segment, arenas, lifeline, events, ringers, preload })
+    }
+
+    /// Returns the descriptors that go along, in their order.
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let mut descriptors = vec![self.segment.as_fd()];
+        descriptors.extend(self.lifeline.as_ref().map(AsFd::as_fd));
+        descriptors.extend(self.events.as_ref().map(AsFd::as_fd));
+        descriptors.extend(self.shared.map(|shared| shared.doorbell.page().as_fd()));
+        descriptors.extend(self.ringers.iter().flatten().map(AsFd::as_fd));
+        if let Some(Arenas { arguments, results }) = &self.arenas {
+            descriptors.extend(arguments.map(AsFd::as_fd));
+            descriptors.push(results.as_fd());
+        }
+        descriptors.extend(self.preload.map(|it| it.argument.as_fd()));
+        let initializer = self.settings.setup.initializer.as_ref();
+        descriptors.extend(initializer.map(|it| it.argument.as_fd()));
+        let sandbox = self.settings.sandbox.as_ref();
+        descriptors.extend(sandbox.and_then(|it| it.files.as_ref()).map(AsFd::as_fd));
+        descriptors
+    }
+
+    /// Returns the link over rings. They exist from the start.
+    pub(crate) fn into_rings(self, same_build: bool, has_arenas: bool) -> Connected {
+        let (table, settings) = (self.table(), self.settings);
+        let limit = message_limit(settings.message_limit);
+        let end = Box::new(ring::HostEnd::new(&self.segment, settings.credit, limit));
+        let reads_arguments = self.shared.is_some_and(|shared| shared.arguments.is_some());
+        let results = self.arenas.map(|arenas| arenas.results).filter(|_| has_arenas);
+        let connection = Connection::new(HostLink::Ring(end), table, same_build);
+        let connection = connection.with_memory(results, reads_arguments, self.ringers);
+        Connected { connection, receiver: None, initializing: None }
+    }
+
+    /// Returns the link that was opened in the handshake.
+    pub(crate) fn into_connected(self, link: HostEnd, same_build: bool) -> Connected {
+        let HostEnd { sender, receiver, end_mark } = link;
+        let mut connection = Connection::new(HostLink::Connected(sender), self.table(), same_build);
+        connection.end_mark = Some(end_mark);
+        Connected { connection, receiver: Some(receiver), initializing: None }
+    }
+
+    fn table(&self) -> Arc<SlotTable> {
+        Arc::new(SlotTable::new(Arc::clone(&self.segment), self.settings.credit))
+    }
+}
