@@ -16,9 +16,9 @@ class Pool:
     module = "concurrent.futures"
     fewest_workers = 1
 
-    def __init__(self, workers):
+    def __init__(self, workers, is_fresh=False):
         self.workers = max(workers, self.fewest_workers)
-        self.pool = self.start()
+        self.pool = self.fresh() if is_fresh else self.start()
 
     def start(self):
         return import_module(self.module).ProcessPoolExecutor(self.workers)
@@ -72,6 +72,22 @@ class Multiprocessing(Pool):
         self.pool.join()
 
 
+    def fresh(self):
+        return self.context().Pool(self.workers, maxtasksperchild=1)
+
+    def context(self):
+        return import_module(self.module).get_context("fork")
+
+
+class Forkserver(Multiprocessing):
+    def context(self):
+        return import_module(self.module).get_context("forkserver")
+
+
+class Billiard(Multiprocessing):
+    module = "billiard"
+
+
 class Loky(Pool):
     module = "loky"
 
@@ -84,6 +100,9 @@ class Pebble(Pool):
 
     def start(self):
         return import_module(self.module).ProcessPool(max_workers=self.workers)
+
+    def fresh(self):
+        return import_module(self.module).ProcessPool(max_workers=self.workers, max_tasks=1)
 
     def submit(self, function, argument):
         return self.pool.schedule(function, args=[argument])
@@ -165,8 +184,10 @@ class Background:
 POOLS = {
     "concurrent.futures": Pool,
     "multiprocessing": Multiprocessing,
+    "forkserver": Forkserver,
     "loky": Loky,
     "pebble": Pebble,
+    "billiard": Billiard,
     "mpire": Mpire,
     "joblib": Joblib,
 }

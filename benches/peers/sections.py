@@ -184,6 +184,18 @@ def until_error(victim, begin):
     raise RuntimeError("a killed task returned a value")
 
 
+def fresh(Pool, load, report):
+    """A process for each task."""
+    pool = Pool(load["workers"], is_fresh=True)
+    pool.each(tasks.noop, [None] * 20)
+    count = load["fresh_tasks"]
+    laps = [timed(lambda: pool.each(tasks.noop, [None] * count)) for _ in range(load["laps"])]
+    report.figures["tasks_per_second"] = count / median(laps)
+    trips = [timed(lambda: pool.submit(tasks.noop, None).result()) for _ in range(count // 4)]
+    report.figures["one_p50_seconds"] = median(trips)
+    pool.stop()
+
+
 def work(Pool, load, report):
     with open(load["list"]) as file:
         paths = file.read().splitlines()
@@ -234,6 +246,7 @@ SECTIONS = {
     "payload": payload,
     "start": start,
     "crash": crash,
+    "fresh": fresh,
     "work": work,
     "handover": handover,
     "loader": loader,

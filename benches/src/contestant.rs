@@ -37,7 +37,7 @@ pub(crate) enum Contestant {
 }
 
 /// All contestants, in the order of their turns.
-pub(crate) const ALL: [Contestant; 17] = [
+pub(crate) const ALL: [Contestant; 19] = [
     Contestant::Raw,
     Contestant::Ring,
     Contestant::Unrecorded,
@@ -48,8 +48,10 @@ pub(crate) const ALL: [Contestant; 17] = [
     Contestant::Iceoryx2,
     Contestant::Standard("concurrent.futures"),
     Contestant::Standard("multiprocessing"),
+    Contestant::Standard("forkserver"),
     Contestant::Package("loky"),
     Contestant::Package("pebble"),
+    Contestant::Package("billiard"),
     Contestant::Package("mpire"),
     Contestant::Package("joblib"),
     Contestant::Package("celery"),
@@ -59,6 +61,9 @@ pub(crate) const ALL: [Contestant; 17] = [
 
 /// The packages that are queues for many machines, and no pools.
 const QUEUES: [&str; 3] = ["celery", "dask", "ray"];
+
+/// The pools that are measured for fresh processes only.
+const FRESH: [&str; 2] = ["forkserver", "billiard"];
 
 /// The sections about large results.
 const LARGE_RESULTS: [Section; 2] = [Section::Handover, Section::Loader];
@@ -102,6 +107,17 @@ impl Contestant {
                 Self::Package(name) => QUEUES.contains(&name),
                 _ => false,
             },
+            Self::Standard(name) | Self::Package(name) if FRESH.contains(&name) => {
+                section == Section::Fresh
+            }
+            _ if section == Section::Fresh => matches!(
+                self,
+                Self::Raw
+                    | Self::Ipc
+                    | Self::Procspawn
+                    | Self::Standard("multiprocessing")
+                    | Self::Package("pebble")
+            ),
             Self::Package(name) if QUEUES.contains(&name) => false,
             Self::Unrecorded => section == Section::Throughput,
             // Over ipc, a buffer is copied into messages as any other bytes are.

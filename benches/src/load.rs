@@ -50,6 +50,8 @@ pub(crate) struct Load {
     pub(crate) starts: usize,
     /// Workers to kill.
     pub(crate) crashes: usize,
+    /// Tasks that each run in a process of their own.
+    pub(crate) fresh_tasks: usize,
     /// Seconds to watch an idle pool.
     pub(crate) idle_seconds: u64,
     /// Repetitions of a thousand tasks of which one crashes.
@@ -107,6 +109,7 @@ impl Load {
             flow_items: pick(800, 200),
             starts: pick(10, 3),
             crashes: pick(40, 10),
+            fresh_tasks: pick(1_000, 200),
             idle_seconds: if quick { 5 } else { 10 },
             fallouts: pick(200, 40),
             backlog_tenth: pick(1_000_000, 100_000),

@@ -9,6 +9,7 @@ mod crash;
 mod crowd;
 mod fallout;
 mod flow;
+mod fresh;
 mod futures;
 mod grain;
 mod handover;
@@ -52,6 +53,7 @@ pub(crate) fn measure(
         Section::Payload => payload::measure(link, load, report),
         Section::Start => start::measure(link, load, report),
         Section::Crash => crash::measure(link, load, report),
+        Section::Fresh => fresh::measure(link, load, report),
         Section::Idle => idle::measure(link, load, report),
         Section::Balance => {
             balance::measure(link, load, report);

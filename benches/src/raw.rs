@@ -4,6 +4,7 @@
 
 mod callers;
 mod cores;
+mod forks;
 mod grain;
 mod memory;
 mod objects;
@@ -11,6 +12,8 @@ mod queue;
 mod shared_memory;
 mod spawn;
 mod stream;
+
+pub(crate) use forks::run as copy_often;
 
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
@@ -44,6 +47,7 @@ pub(crate) fn measure(section: Section, load: &Load, report: &mut Report) -> Out
         }
         Section::Start => spawn::measure_start(load, report),
         Section::Crash => spawn::measure_one(load, report),
+        Section::Fresh => forks::measure(load, report),
         _ => Err("there is no raw limit for this".into()),
     }
 }

@@ -19,6 +19,8 @@ pub(crate) enum Role {
     Exit,
     /// Answers messages, pinned to a core, until its parent exits.
     Echo { echo: raw::Echo, core: usize },
+    /// Copies itself that often, to measure the cost of a copy.
+    Forks { count: usize },
     /// Measures one section once.
     Contestant { name: String, section: String, load: String },
 }
@@ -35,6 +37,7 @@ impl Role {
         }
         match arguments.next()?.as_str() {
             "exit" => Some(Self::Exit),
+            "forks" => Some(Self::Forks { count: arguments.next()?.parse().ok()? }),
             "contestant" => {
                 let (name, section) = (arguments.next()?, arguments.next()?);
                 Some(Self::Contestant { name, section, load: arguments.next()? })
@@ -57,6 +60,7 @@ impl Role {
         match self {
             Self::Exit => Ok(()),
             Self::Echo { echo, core } => echo.run(core),
+            Self::Forks { count } => raw::copy_often(count),
             Self::Contestant { name, section, load } => {
                 let section = Section::from_str(&section, false)?;
                 let load: Load = serde_json::from_str(&load)?;

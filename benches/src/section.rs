@@ -21,6 +21,8 @@ pub(crate) enum Section {
     Start,
     /// Time until a killed worker is noticed and replaced.
     Crash,
+    /// Tasks that each run in a process of their own.
+    Fresh,
     /// System calls and context switches of an idle pool.
     Idle,
     /// Utilization of the workers by longer tasks.

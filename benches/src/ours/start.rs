@@ -19,9 +19,9 @@ use crate::report::{Outcome, Report};
 use crate::sample::{Sample, timed};
 
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<()> {
-    for workers in [2, 16] {
+    for workers in [2, 16, 64, 256] {
         let mut sample = Sample::default();
-        for _ in 0..load.starts {
+        for _ in 0..load.starts.min(2 + 128 / workers) {
             sample.add(start(link, workers)?);
         }
         report.record(format!("first_results_{workers}_seconds"), sample.median()?);

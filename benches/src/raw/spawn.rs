@@ -10,8 +10,9 @@ use super::in_role;
 
 /// Measures the limit for starting a pool: one process per worker, all started, then all awaited.
 pub(super) fn measure_start(load: &Load, report: &mut Report) -> Outcome<()> {
-    for count in [1, 2, 16] {
-        report.record(format!("spawn_{count}_seconds"), spawn(count, load.starts * 2)?);
+    for count in [1, 2, 16, 64, 256] {
+        let repetitions = (load.starts * 2).min(2 + 128 / count);
+        report.record(format!("spawn_{count}_seconds"), spawn(count, repetitions)?);
     }
     Ok(())
 }
@@ -22,7 +23,7 @@ pub(super) fn measure_one(load: &Load, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-fn spawn(count: usize, repetitions: usize) -> Outcome<f64> {
+pub(super) fn spawn(count: usize, repetitions: usize) -> Outcome<f64> {
     let mut sample = Sample::default();
     for _ in 0..repetitions {
         let (time, ()) = timed(|| {

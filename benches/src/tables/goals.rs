@@ -5,6 +5,7 @@ use super::unit::Unit;
 use crate::results::{Key, Results, Summary, key};
 
 mod cluster;
+mod fresh;
 mod sandbox;
 mod small;
 
@@ -205,18 +206,6 @@ const GOALS: &[Goal] = &[
         AtLeast(87.0),
     ),
     goal(
-        "start of 16 workers to the first result of each, over 16 raw spawns",
-        Ratio(ring("start", "first_results_16_seconds"), raw("start", "spawn_16_seconds")),
-        Unit::Times,
-        AtMost(1.5),
-    ),
-    goal(
-        "from the kill of a worker to a task in its replacement, over a raw spawn",
-        Ratio(ring("crash", "recovered_p50_seconds"), raw("crash", "spawn_p50_seconds")),
-        Unit::Times,
-        AtMost(3.0),
-    ),
-    goal(
         "from the kill of a worker until the caller learns of it, p50",
         Figure(ring("crash", "learned_p50_seconds")),
         Unit::Seconds,
@@ -324,7 +313,7 @@ const GOALS: &[Goal] = &[
 ];
 
 fn goals() -> impl Iterator<Item = &'static Goal> {
-    GOALS.iter().chain(small::GOALS).chain(sandbox::GOALS).chain(cluster::GOALS)
+    GOALS.iter().chain(fresh::GOALS).chain(small::GOALS).chain(sandbox::GOALS).chain(cluster::GOALS)
 }
 
 /// Returns a table with one row for each goal.

@@ -81,7 +81,6 @@ use std::time::{Duration, Instant};
 use brigade_scheduler::{Event, Shutdown, ShutdownReport};
 use brigade_supervisor::threads::{cleaner, output, reaper, spawner};
 use brigade_supervisor::{note, require_reserve};
-use brigade_sys::poller::Poller;
 use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
@@ -134,13 +133,11 @@ impl Drive {
     }
 
     fn start_threads(&self, (spawn_orders, jobs): Work) -> Result<(), PoolError> {
-        let poller = || Poller::new().map_err(PoolError::system("make an epoll descriptor"));
-        let (pipes, workers) = (poller()?, poller()?);
-        self.run_user_code_thread("output", Role::Other, move |shared| output::run(shared, pipes))?;
+        self.run_user_code_thread("output", Role::Other, output::run)?;
         self.run_user_code_thread("collector", Role::Collector, collect::run)?;
         self.start_observers()?;
         let threads = [
-            self.run("reaper", Role::Driver, |shared| reaper::run(&*shared, workers)),
+            self.run("reaper", Role::Driver, |shared| reaper::run(&*shared)),
             self.run("cleaner", Role::Driver, move |shared| cleaner::run(&*shared, &jobs)),
             self.run("spawner", Role::Driver, move |shared| spawner::run(&shared, &spawn_orders)),
         ];

@@ -46,7 +46,7 @@ impl<S: Source> EventLoop<S> {
     /// Creates a loop that ends when `end` wakes, which must exist as long as the loop.
     pub(crate) fn new(site: Site<S>, listener: TcpListener, end: &Waker) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        let mut poller = Poller::new()?;
+        let poller = Poller::new()?;
         poller.add(end, END)?;
         poller.add(&listener, LISTENER)?;
         let connections = BTreeMap::new();

@@ -27,6 +27,7 @@ mod supervisor;
 pub mod threads;
 mod unusable;
 mod verdict;
+mod watch;
 mod worker_process;
 
 pub use cleaner::{Cleaner, Job, Jobs};

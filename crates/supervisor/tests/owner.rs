@@ -13,7 +13,6 @@ use brigade_supervisor::{
     Stdio, Supervised, Supervisor, WorkerProcess, threads,
 };
 use brigade_sys::clock::Monotonic;
-use brigade_sys::poller::Poller;
 use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -131,12 +130,11 @@ fn supervise(
         groups: Groups::default(),
     };
     let owner = Arc::new(Owner { supervisor, settings, failures });
-    let (pipes, deaths) = (Poller::new()?, Poller::new()?);
     thread::scope(|scope| {
         scope.spawn(|| threads::spawner::run(&owner, &orders));
         scope.spawn(|| threads::cleaner::run(&*owner, &jobs));
-        scope.spawn(|| threads::reaper::run(&*owner, deaths));
-        scope.spawn(|| threads::output::run(&*owner, pipes));
+        scope.spawn(|| threads::reaper::run(&*owner));
+        scope.spawn(|| threads::output::run(&*owner));
         with(&owner, &failed);
         owner.supervisor.end();
     });

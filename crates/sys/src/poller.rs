@@ -6,6 +6,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -15,12 +16,12 @@ use rustix::time::Timespec;
 use crate::clock::Monotonic;
 use crate::wait::time_left;
 
-/// Reports which of its descriptors are readable or hung up.
+/// Reports which of its descriptors are readable or hung up. Any thread may add and remove some.
 #[derive(Debug)]
 pub struct Poller {
     descriptor: OwnedFd,
     /// Number of watched descriptors, all of which may be ready at once.
-    watched: usize,
+    watched: AtomicUsize,
 }
 
 /// The conditions for which a descriptor is reported.
@@ -41,7 +42,7 @@ impl Poller {
     /// If descriptors run out.
     pub fn new() -> io::Result<Self> {
         let descriptor = epoll::create(CreateFlags::CLOEXEC)?;
-        Ok(Self { descriptor, watched: 0 })
+        Ok(Self { descriptor, watched: AtomicUsize::new(0) })
     }
 
     /// Watches a descriptor: waits report `token` while it is readable or hung up. Remove it before
@@ -49,9 +50,9 @@ impl Poller {
     ///
     /// # Errors
     /// If memory or the limit on watched descriptors is used up.
-    pub fn add(&mut self, descriptor: impl AsFd, token: u64) -> io::Result<()> {
+    pub fn add(&self, descriptor: impl AsFd, token: u64) -> io::Result<()> {
         epoll::add(&self.descriptor, descriptor, EventData::new_u64(token), EventFlags::IN)?;
-        self.watched += 1;
+        self.watched.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -78,10 +79,10 @@ impl Poller {
     ///
     /// Closing it is not enough: if a fork of this process has a copy, it stays watched, and a dead
     /// process or a closed pipe would wake this thread again and again.
-    pub fn remove(&mut self, descriptor: impl AsFd) {
+    pub fn remove(&self, descriptor: impl AsFd) {
         // An error means that it is not watched.
         if epoll::delete(&self.descriptor, descriptor).is_ok() {
-            self.watched -= 1;
+            self.watched.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -105,7 +106,8 @@ impl Poller {
     fn collect(&self, deadline: Option<Monotonic>, ready: &mut Vec<u64>) -> io::Result<()> {
         ready.clear();
         // Not kept between waits, because it cannot move between threads.
-        let mut events: Vec<Event> = Vec::with_capacity(self.watched.max(1));
+        let mut events: Vec<Event> =
+            Vec::with_capacity(self.watched.load(Ordering::Relaxed).max(1));
         until(deadline, |timeout| {
             epoll::wait(&self.descriptor, spare_capacity(&mut events), timeout)
         })?;
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_with_its_deadline_or_a_ready_descriptor() -> io::Result<()> {
-        let (mut poller, waker) = (Poller::new()?, Waker::new()?);
+        let (poller, waker) = (Poller::new()?, Waker::new()?);
         poller.add(&waker, 3)?;
         let soon = now().saturating_add(Duration::from_millis(1));
         assert!(!poller.wait(Some(soon))?);
@@ -169,7 +171,7 @@ mod tests {
     #[test]
     fn the_interest_decides_what_is_reported() -> io::Result<()> {
         let (near, _far) = std::os::unix::net::UnixStream::pair()?;
-        let mut poller = Poller::new()?;
+        let poller = Poller::new()?;
         poller.add(&near, 1)?;
         let mut ready = Vec::new();
         for (interest, expected) in
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn all_ready_descriptors_are_reported_until_they_are_handled() -> io::Result<()> {
-        let mut poller = Poller::new()?;
+        let poller = Poller::new()?;
         let wakers = (0..100).map(|_| Waker::new()).collect::<io::Result<Vec<_>>>()?;
         for (token, waker) in (0..).zip(&wakers) {
             poller.add(waker, token)?;

@@ -32,6 +32,7 @@ struct Load {
     payload_budget: usize,
     starts: usize,
     crashes: usize,
+    fresh_tasks: usize,
     list: PathBuf,
 }
 

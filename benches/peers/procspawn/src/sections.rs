@@ -23,10 +23,40 @@ pub(crate) fn measure(section: &str, load: &Load, report: &mut Report) -> Outcom
         "payload" => payload(load, report),
         "start" => start(load, report),
         "crash" => crash(load, report),
+        "fresh" => fresh(load, report),
         "work" => work(load, report),
         "async" => awaiting(load, report),
         _ => Err("not measured for procspawn".into()),
     }
+}
+
+/// A process for each call, as `procspawn::spawn` has it. It has no pool for that, so two threads
+/// call.
+fn fresh(load: &Load, report: &mut Report) -> Outcome<()> {
+    let one = || -> Outcome<()> { Ok(procspawn::spawn((), tasks::noop).join()?) };
+    let mut laps = Vec::new();
+    for _ in 0..load.laps {
+        let all = || {
+            std::thread::scope(|scope| -> Outcome<()> {
+                let count = load.fresh_tasks / load.workers;
+                let call = || (0..count).try_for_each(|_| one().map_err(|error| error.to_string()));
+                let threads: Vec<_> = (0..load.workers).map(|_| scope.spawn(call)).collect();
+                for thread in threads {
+                    thread.join().map_err(|_| "a caller panicked")??;
+                }
+                Ok(())
+            })
+        };
+        laps.push(timed(all)?.0);
+    }
+    let rate = load.fresh_tasks as f64 / percentile(&mut laps, 50)?;
+    report.figures.insert("tasks_per_second".to_owned(), rate);
+    let mut trips = Vec::new();
+    for _ in 0..load.fresh_tasks / 4 {
+        trips.push(timed(one)?.0);
+    }
+    report.figures.insert("one_p50_seconds".to_owned(), percentile(&mut trips, 50)?);
+    Ok(())
 }
 
 /// Maximum number of outstanding tasks. Each of them holds descriptors, which would run out.

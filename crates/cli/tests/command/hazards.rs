@@ -257,7 +257,7 @@ fn streams_that_do_not_block_lose_nothing() {
         let mut brigade = command.stdout(write.try_clone().expect("one")).spawn().expect("brigade");
         // The command has the other end.
         drop(command);
-        let mut poller = Poller::new().expect("descriptors");
+        let poller = Poller::new().expect("descriptors");
         poller.add(&write, 0).expect("a pipe");
         poller.set_interest(&write, 0, Interest::Writable).expect("a pipe");
         until("a full pipe", || {

@@ -136,7 +136,7 @@ impl Shared {
             Some(collecting.map_err(PoolError::system("make the pool's doorbell"))?)
         };
         let (supervisor, orders, jobs) = Supervisor::new(config.supervisor.env.stdio)
-            .map_err(PoolError::system("make an event descriptor"))?;
+            .map_err(PoolError::system("make its event and epoll descriptors"))?;
         let shared = Self {
             target: AtomicUsize::new(workers),
             resizing: Mutex::new(()),

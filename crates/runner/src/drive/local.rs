@@ -65,7 +65,7 @@ impl Local {
     pub(crate) fn new(config: Config, stopper: Stopper) -> Result<Self, RunnerError> {
         stopper.check_process()?;
         let slots = config.settings.slots.get();
-        let mut poller = Poller::new().map_err(RunnerError::system("create an epoll instance"))?;
+        let poller = Poller::new().map_err(RunnerError::system("create an epoll instance"))?;
         poller
             .add(stopper.waker(), Token::WAKER.into())
             .map_err(RunnerError::system("watch the waker"))?;

@@ -36,13 +36,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::sync::Mutex;
+use brigade_sys::poller::Poller;
 use tracing::Level;
 
 use crate::output_pipe::OutputPipe;
 use crate::workers::alarm::Alarm;
 use crate::workers::notes::{Note, Notes, is_wanted};
 use crate::workers::process_env::Stdio;
+use crate::workers::watch::Watch;
 pub(crate) use forwarded::event_level;
 pub(crate) use pipe::{CHUNK, Pipe, Writer};
 pub(crate) use queue::{Entry, LostEntries, OutputQueue};
@@ -53,8 +54,7 @@ pub(crate) const EMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The output of a pool's workers, and its events.
 pub struct OutputForwarder {
     stdio: Stdio,
-    /// Pipes that the thread has not added yet.
-    pub(crate) new: Mutex<Vec<Arc<Pipe>>>,
+    pub(crate) pipes: Watch<Arc<Pipe>>,
     pub(crate) queue: OutputQueue,
     pub(crate) alarm: Alarm,
     pub(crate) ended: AtomicBool,
@@ -107,7 +107,7 @@ impl OutputForwarder {
     pub(crate) fn new(stdio: Stdio) -> io::Result<Self> {
         Ok(Self {
             stdio,
-            new: Mutex::default(),
+            pipes: Watch::new()?,
             queue: OutputQueue::default(),
             alarm: Alarm::new()?,
             ended: AtomicBool::new(false),
@@ -119,11 +119,7 @@ impl OutputForwarder {
         let writer = Arc::new(writer);
         let stdout = ends.stdout.map(|end| Arc::new(Pipe::of_stdout(end, &writer)));
         let stderr = Arc::new(Pipe::of_stderr(ends.stderr, self.stdio, &writer));
-        let mut new = self.new.lock();
-        new.extend(stdout.clone());
-        new.push(Arc::clone(&stderr));
-        drop(new);
-        self.alarm.wake();
+        stdout.iter().chain([&stderr]).for_each(|pipe| self.watch(pipe));
         WorkerStreams { stdout, stderr, events: OnceLock::new(), writer }
     }
 
@@ -132,9 +128,15 @@ impl OutputForwarder {
         let (ours, theirs) = OutputPipe::open_events()?;
         let pipe = Arc::new(Pipe::of_events(ours, &streams.writer));
         let _ = streams.events.set(Arc::clone(&pipe));
-        self.new.lock().push(pipe);
-        self.alarm.wake();
+        self.watch(&pipe);
         Ok(theirs)
+    }
+
+    fn watch(&self, pipe: &Arc<Pipe>) {
+        let watch = |pipe: &Arc<Pipe>, poller: &Poller, token| poller.add(&**pipe, token);
+        if self.pipes.add(Arc::clone(pipe), watch) || self.alarm.is_parking() {
+            self.alarm.wake();
+        }
     }
 
     /// Reads what is left in a dead worker's pipes and closes them. Returns the end of its stderr,
@@ -142,10 +144,19 @@ impl OutputForwarder {
     pub(crate) fn finish_streams(&self, streams: &WorkerStreams) -> (String, Option<LastLines>) {
         let events = streams.events.get();
         let pipes = streams.stdout.iter().chain([&streams.stderr]).chain(events);
-        let rests = pipes.map(|pipe| (Arc::clone(pipe), pipe.read_rest()));
         let is_awaited = self.stdio == Stdio::Capture || events.is_some();
-        let last = self.queue.push_rests(rests.collect(), is_awaited);
-        self.alarm.wake();
+        let rests: Vec<_> = pipes
+            .filter_map(|pipe| {
+                let (rest, is_end) = pipe.read_rest();
+                // The end of a stream wakes the thread by itself.
+                (is_awaited || !is_end || !rest.is_empty()).then(|| (Arc::clone(pipe), rest))
+            })
+            .collect();
+        let is_needed = !rests.is_empty();
+        let last = self.queue.push_rests(rests, is_awaited);
+        if is_needed {
+            self.alarm.wake();
+        }
         (streams.stderr.tail(), is_awaited.then_some(LastLines(last)))
     }
 

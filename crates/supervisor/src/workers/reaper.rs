@@ -8,17 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use brigade_sys::clock::Monotonic;
+use brigade_sys::poller::Poller;
 use brigade_sys::process::Process;
 use brigade_sys::sync::Mutex;
 
 use crate::workers::alarm::Alarm;
 use crate::workers::asked::Asked;
+use crate::workers::watch::Watch;
 use crate::workers::worker_process::WorkerProcess;
 
 /// Orders to the reaper's thread.
 pub struct Reaper {
-    /// Workers that the thread has not added yet.
-    pub(crate) new: Mutex<Vec<Arc<WorkerProcess>>>,
+    /// Workers whose deaths are awaited.
+    pub(crate) workers: Watch<Arc<WorkerProcess>>,
     /// Fork servers, which nobody waits for: they are only reaped.
     pub(crate) servers: Mutex<Vec<Arc<Process>>>,
     /// Workers that are about to be killed.
@@ -33,7 +35,7 @@ pub struct Reaper {
 impl Reaper {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
-            new: Mutex::default(),
+            workers: Watch::new()?,
             servers: Mutex::default(),
             asked: Mutex::default(),
             alarm: Alarm::new()?,
@@ -44,8 +46,18 @@ impl Reaper {
 
     /// Waits for the death of a worker from now on.
     pub fn watch(&self, process: Arc<WorkerProcess>) {
-        self.new.lock().push(process);
-        self.wake();
+        let is_parking = self.alarm.is_parking();
+        let watch = |process: &Arc<WorkerProcess>, poller: &Poller, token| {
+            let ends = process.pidfd().zip(process.control()).filter(|_| !is_parking);
+            // The token of the control socket is the next number.
+            ends.map_or(Ok(()), |(pidfd, control)| {
+                poller.add(pidfd, token).and_then(|()| poller.add(control, token + 1))
+            })
+        };
+        // Looked at again: the thread may have given up before the worker was in the list.
+        if self.workers.add(process, watch) || self.alarm.is_parking() {
+            self.wake();
+        }
     }
 
     /// Reaps a fork server when it has ended.

@@ -79,7 +79,7 @@ impl EventLoop {
         hooks: Hooks,
         any_user: bool,
     ) -> io::Result<Self> {
-        let (mut poller, timer) = (Poller::new()?, DeadlineTimer::new()?);
+        let (poller, timer) = (Poller::new()?, DeadlineTimer::new()?);
         let connections = Connections::new(listener, any_user);
         poller.add(&timer, TIMER)?;
         poller.add(&shared.waker, WAKER)?;

@@ -117,7 +117,7 @@ const TURN_BYTES: u64 = 1 << 20;
 
 impl Feeder {
     pub(super) fn start(stopper: Stopper) -> io::Result<Self> {
-        let mut poller = Poller::new()?;
+        let poller = Poller::new()?;
         let waker = Arc::new(Waker::new()?);
         poller.add(&*waker, WAKER)?;
         let shared = Arc::new(Shared { waker, state: Mutex::default(), stopper });

@@ -96,13 +96,14 @@ impl Pipe {
         is_end
     }
 
-    /// Reads the rest, at most about `MAX_REST` bytes, and closes the stream.
-    pub(crate) fn read_rest(&self) -> Vec<u8> {
+    /// Reads the rest, at most about `MAX_REST` bytes, and closes the stream. Returns `true` if it
+    /// has ended.
+    pub(crate) fn read_rest(&self) -> (Vec<u8>, bool) {
         let mut rest = Vec::new();
-        self.read(MAX_REST, &mut rest);
+        let is_end = self.is_closed() || self.read(MAX_REST, &mut rest);
         let _tail = self.lock_tail();
         self.closed.store(true, Ordering::Release);
-        rest
+        (rest, is_end)
     }
 
     /// Forwards bytes, and the end of the stream. Called only on the output thread, because the

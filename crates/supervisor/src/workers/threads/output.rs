@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::poller::Poller;
 use tracing::warn;
 
 use crate::workers::alarm::Alarm;
@@ -14,15 +13,15 @@ use crate::workers::output::{CHUNK, Entry, LostEntries, Pipe, run_note};
 use crate::workers::supervised::Supervised;
 
 /// Forwards output and emits events until the pool ends.
-pub fn run(owner: &impl Supervised, poller: Poller) {
+pub fn run(owner: &impl Supervised) {
     let output = &owner.supervisor().output;
-    if let Err(error) = forward_all(owner, poller) {
+    if let Err(error) = forward_all(owner) {
         owner.gave_up("forward the workers' output", &error);
         output.alarm.switch_to_parking();
         // Nobody reads the pipes anymore. They are closed, so that a worker that writes gets an
         // error instead of blocking.
         while !process_queue(owner) {
-            output.new.lock().clear();
+            drop(output.pipes.take_new());
             Alarm::sleep(None);
         }
     }
@@ -31,11 +30,12 @@ pub fn run(owner: &impl Supervised, poller: Poller) {
     output.run_kept(&owner.settings().pool);
 }
 
-fn forward_all(owner: &impl Supervised, mut poller: Poller) -> io::Result<()> {
+fn forward_all(owner: &impl Supervised) -> io::Result<()> {
     let output = &owner.supervisor().output;
+    let poller = &output.pipes.poller;
     poller.add(&output.alarm, ALARM)?;
     let mut pipes: HashMap<u64, Arc<Pipe>> = HashMap::new();
-    let (mut next, mut ready, mut bytes) = (ALARM + 1, Vec::new(), Vec::new());
+    let (mut ready, mut bytes) = (Vec::new(), Vec::new());
     while !process_queue(owner) {
         pipes.retain(|_, pipe| {
             if pipe.is_closed() {
@@ -43,13 +43,9 @@ fn forward_all(owner: &impl Supervised, mut poller: Poller) -> io::Result<()> {
             }
             !pipe.is_closed()
         });
-        let new = std::mem::take(&mut *output.new.lock());
-        for pipe in new.into_iter().filter(|pipe| !pipe.is_closed()) {
-            poller.add(&*pipe, next)?;
-            pipes.insert(next, pipe);
-            next += 1;
-        }
+        output.pipes.check()?;
         poller.ready_until(None, &mut ready)?;
+        pipes.extend(output.pipes.take_new());
         for token in &ready {
             let Some(pipe) = pipes.get(token) else {
                 output.alarm.drain();

@@ -46,15 +46,14 @@ use crate::workers::verdict::Evidence;
 use crate::workers::worker_process::WorkerProcess;
 
 /// Waits and reaps until the pool ends.
-pub fn run(owner: &impl Supervised, poller: Poller) {
+pub fn run(owner: &impl Supervised) {
     // This thread keeps deadlines on busy machines too. Failure on older kernels is harmless.
     let _ = prefer_short_slices();
     let alarm = &owner.supervisor().reaper.alarm;
     let mut thread = ReaperThread {
         owner,
-        poller,
+        poller: &owner.supervisor().reaper.workers.poller,
         watched: HashMap::new(),
-        next: 1,
         servers: HashMap::new(),
         unreported: Vec::new(),
         ready: Vec::new(),
@@ -81,10 +80,9 @@ pub fn run(owner: &impl Supervised, poller: Poller) {
 /// State of the thread that lasts from one turn to the next.
 struct ReaperThread<'a, S> {
     owner: &'a S,
-    poller: Poller,
+    poller: &'a Poller,
     /// Keyed by the token of the pidfd; the token of the control socket is the next number.
     watched: HashMap<u64, Entry>,
-    next: u64,
     /// Fork servers, keyed like workers.
     servers: HashMap<u64, Arc<Process>>,
     unreported: Vec<Unreported>,
@@ -169,6 +167,7 @@ impl<S: Supervised> ReaperThread<'_, S> {
         let waited = self.poller.ready_until(deadline, &mut ready);
         // Control messages that a worker sent before its death come first.
         ready.sort_unstable_by_key(|token| token % 2 != 0);
+        self.take_new_workers();
         for token in ready.iter().copied() {
             match token {
                 ALARM => reaper.alarm.drain(),
@@ -188,25 +187,20 @@ impl<S: Supervised> ReaperThread<'_, S> {
 
     fn take_new(&mut self) -> io::Result<()> {
         let reaper = &self.owner.supervisor().reaper;
-        let new = std::mem::take(&mut *reaper.new.lock());
-        let mut added = Ok(());
         for server in std::mem::take(&mut *reaper.servers.lock()) {
-            let token = self.next;
-            self.next += 2;
+            let token = reaper.workers.token();
             // A server that is not watched is reaped when it is needed next.
             if !reaper.alarm.is_parking() && self.poller.add(server.pidfd(), token).is_ok() {
                 self.servers.insert(token, server);
             }
         }
-        for process in new {
-            let token = self.next;
-            self.next += 2;
-            if !reaper.alarm.is_parking() && added.is_ok() {
-                added = add(&mut self.poller, &process, token);
-            }
-            self.watched.insert(token, Entry::new(process));
-        }
-        added
+        self.take_new_workers();
+        reaper.workers.check()
+    }
+
+    fn take_new_workers(&mut self) {
+        let new = self.owner.supervisor().reaper.workers.take_new();
+        self.watched.extend(new.into_iter().map(|(token, process)| (token, Entry::new(process))));
     }
 
     /// Receives one packet from a worker.
@@ -374,14 +368,4 @@ impl<S: Supervised> ReaperThread<'_, S> {
             self.owner.gave_up("wait for worker deaths", problem);
         }
     }
-}
-
-/// Watches the death and the control socket of a worker. The token of the socket is the next
-/// number.
-fn add(poller: &mut Poller, process: &WorkerProcess, token: u64) -> io::Result<()> {
-    if let (Some(pidfd), Some(control)) = (process.pidfd(), process.control()) {
-        poller.add(pidfd, token)?;
-        poller.add(control, token + 1)?;
-    }
-    Ok(())
 }
