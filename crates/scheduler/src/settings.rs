@@ -43,6 +43,13 @@ pub struct Settings {
     pub trusts_workers: bool,
 }
 
+impl Settings {
+    /// Returns `true` if each task has a worker of its own.
+    pub fn is_fresh(&self) -> bool {
+        self.max_tasks == Some(1)
+    }
+}
+
 /// Counters of a pool, for reports and tests. Each item of a chunk counts as a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {

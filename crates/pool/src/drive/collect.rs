@@ -308,9 +308,11 @@ impl Core {
     ///
     /// Spinning is not allowed while enough other callers wait to keep the cores busy in turn,
     /// because it would take time from them, unless tasks are so short that a worker that sleeps
-    /// between them takes more.
+    /// between them takes more. Nor is it if each task has a process of its own: outcomes are far
+    /// apart then, and the starts of processes need the cores.
     fn allow_spinning(&self, shared: &Shared, doorbell: &Doorbell) -> bool {
-        let allowed = self.scheduler.busy_workers() < shared.cores
+        let allowed = !shared.config.scheduler.is_fresh()
+            && self.scheduler.busy_workers() < shared.cores
             && (self.scheduler.has_short_tasks() || self.listeners.waiting() < shared.cores);
         doorbell.allow_spinning(allowed);
         allowed
@@ -322,7 +324,9 @@ impl Core {
     fn spin_limit(&mut self, role: Role, shared: &Shared, doorbell: &Doorbell) -> Option<Duration> {
         let is_worth_while = match role {
             Role::Listens | Role::Polls => self.allow_spinning(shared, doorbell),
-            Role::Waits => self.scheduler.has_short_tasks(),
+            Role::Waits => {
+                self.scheduler.has_short_tasks() && !shared.config.scheduler.is_fresh()
+            }
         };
         let woke_worker = std::mem::take(&mut self.woke_worker);
         (is_worth_while && !woke_worker).then_some(match role {
