@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use brigade_testkit::{BOUND, LeakCheck, Random};
 
 use crate::watch::Watch;
+use chaos::Chaos;
 pub use ledger::Summary;
 pub use surroundings::Surroundings;
 
@@ -44,6 +45,8 @@ pub struct Settings {
     pub workers: usize,
     /// Number of tasks for a single pool, however long they take.
     pub tasks: Option<u64>,
+    /// `true` if each of these tasks gets a process of its own.
+    pub fresh: bool,
     /// File for the journal of that pool, which is replayed at the end.
     pub journal: Option<PathBuf>,
     /// The only surroundings in which rounds are played. `None` means ordinary ones most of the
@@ -80,7 +83,8 @@ pub fn run(settings: &Settings) -> Result<Summary, String> {
     let mut summary = Summary::default();
     if let Some(tasks) = settings.tasks {
         let journal = settings.journal.as_deref();
-        summary = chaos::run(&mut random, tasks, settings.workers, journal, &watch)?;
+        let chaos = Chaos { tasks, workers: settings.workers, is_fresh: settings.fresh, journal };
+        summary = chaos::run(&mut random, &chaos, &watch)?;
     } else {
         rounds(settings, &mut random, &watch, &mut summary)?;
     }
@@ -123,11 +127,11 @@ impl Settings {
 impl std::fmt::Display for Settings {
     /// Writes the line that repeats the run.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { seed, time, workers, tasks, journal, surroundings, inside: _ } = self;
+        let Self { seed, time, workers, tasks, fresh, journal, surroundings, inside: _ } = self;
         write!(out, "cargo xtask stress --seed {seed} --workers {workers}")?;
         match tasks {
             None => write!(out, " --seconds {}", time.as_secs())?,
-            Some(tasks) => write!(out, " --tasks {tasks}")?,
+            Some(tasks) => write!(out, " --tasks {tasks}{}", if *fresh { " --fresh" } else { "" })?,
         }
         if let Some(surroundings) = surroundings {
             write!(out, " --surroundings {surroundings}")?;

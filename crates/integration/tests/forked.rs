@@ -7,7 +7,7 @@ use std::process::id;
 use std::time::Duration;
 
 use brigade::{Link, Pool, PoolBuilder, Start, worker};
-use brigade_integration::{builder, square};
+use brigade_integration::{Log, builder, square};
 use brigade_testkit::processes::{self, Signal};
 use brigade_testkit::{BOUND, LeakCheck, Random, outcome, pause, wait_for, wait_until};
 use rustix::fs::Mode;
@@ -178,8 +178,10 @@ fn a_server_that_is_killed_is_replaced_and_reaped() {
         let pool = forked().link(link).build().unwrap();
         works(&pool);
         let first = server();
+        assert_eq!(pool.snapshot().fork_server, Some(first));
         processes::hit(first, Signal::KILL);
         wait_until("the reap of the server", BOUND, || !processes::children().contains(&first));
+        wait_until("its absence in snapshots", BOUND, || pool.snapshot().fork_server.is_none());
         works(&pool);
         crash(&pool);
         works(&pool);
@@ -232,6 +234,24 @@ fn preloaded_state_is_shared_by_all_workers() {
             assert_eq!(outcome(pool.submit(look, 5).unwrap()).unwrap().unwrap().0, 5);
         }
     }
+}
+
+#[test]
+fn memory_that_makes_forks_slow_is_reported() {
+    /// Uses one page in four, which is too little for huge pages.
+    fn sparse(bytes: usize) -> Vec<u8> {
+        let mut all = vec![0; bytes];
+        all.iter_mut().step_by(4 * 4096).for_each(|byte| *byte = 1);
+        all
+    }
+    let huge_pages = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if huge_pages.is_ok_and(|it| it.contains("[always]")) {
+        return;
+    }
+    let log = Log::get();
+    let pool = forked().preload(sparse, 512 << 20).build().unwrap();
+    works(&pool);
+    log.wait_for_line(&["WARN", "`preload` has left memory in small pages", "mebibytes=1"]);
 }
 
 #[test]

@@ -50,6 +50,7 @@ impl PoolSnapshot {
             restarts: deaths,
             executed: 2,
             forked: deaths,
+            fork_server: Some(39_999),
             deaths,
             history: (0..600).rev().filter(|ago| ago % 97 > 5).map(second).collect(),
             workers,

@@ -76,6 +76,9 @@ pub struct PoolSnapshot {
     pub executed: u64,
     /// Number of workers that were forked from a server of the pool.
     pub forked: u64,
+    /// Process id of the server from which workers are forked, while there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork_server: Option<u32>,
     /// Number of worker processes that died, for whatever reason.
     pub deaths: u64,
     /// The last ten minutes, oldest first. Seconds in which nothing happened are missing.

@@ -8,8 +8,8 @@ use std::ops::Range;
 use crate::arena::mapping::page_size;
 
 /// Puts the private memory of this process that is in use into huge pages, as far as the system has
-/// them.
-pub fn collapse() {
+/// them. Returns the bytes that are in small pages now.
+pub fn collapse() -> u64 {
     let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for region in regions(&text).filter(Region::is_dense) {
         let (start, end) = (region.range.start.next_multiple_of(huge()), region.range.end);
@@ -22,6 +22,8 @@ pub fn collapse() {
             }
         }
     }
+    let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    regions(&text).map(|region| region.resident.saturating_sub(region.huge)).sum()
 }
 
 /// Returns the size of a huge page: one page of entries, each of which is a page.

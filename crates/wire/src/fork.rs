@@ -65,6 +65,8 @@ pub enum FromForkServer {
     Serving {
         /// Identity of its executable.
         identity: [u8; 32],
+        /// Bytes of its private memory that are in small pages, whose tables each copy needs.
+        small_pages: u64,
     },
     /// It cannot fork safely.
     Unsuitable {

@@ -76,6 +76,7 @@ fn serve_forks(
         Err(reason) => end(&control, FromForkServer::Unsuitable { reason }),
     };
     panic_capture::install();
+    let mut small_pages = 0;
     if let Some(offset) = serve.preload {
         let argument = SealedView::open(next()?).map_err(StartError::Argument)?;
         send(&control, FromForkServer::Preloading)?;
@@ -95,7 +96,7 @@ fn serve_forks(
             }
             Err(error) => return Err(failed_to("count the threads of this process")(error)),
         }
-        huge_pages::collapse();
+        small_pages = huge_pages::collapse();
     }
     // Each copy finds these.
     clock::now();
@@ -105,7 +106,8 @@ fn serve_forks(
     let _ = io::stdout().flush();
     sibling::flush_c_streams();
     let (ours, _) = Inherited::now().map_err(failed_to("read /proc"))?;
-    send(&control, FromForkServer::Serving { identity: *build_identity().as_bytes() })?;
+    let identity = *build_identity().as_bytes();
+    send(&control, FromForkServer::Serving { identity, small_pages })?;
     loop {
         let (message, descriptors) = match control.receive() {
             Ok(received) => received,

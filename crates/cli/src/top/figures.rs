@@ -31,6 +31,7 @@ pub(super) fn lines(
 ) -> Vec<Line<'static>> {
     let busy = snapshot.workers.iter().filter(|worker| worker.state == WorkerState::Busy).count();
     let failed = snapshot.finished - snapshot.succeeded.min(snapshot.finished);
+    let server = snapshot.fork_server.map(|pid| (pid.to_string(), "fork server".to_owned(), false));
     let figures = [
         (format!("{}/s", rate(seconds.recent_throughput())), "throughput".to_owned(), false),
         (
@@ -47,7 +48,9 @@ pub(super) fn lines(
         } else {
             (count(snapshot.restarts), "restarts".to_owned(), snapshot.restarts > 0)
         },
-    ];
+    ]
+    .into_iter()
+    .chain(server);
     let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
     for (value, name, is_bad) in figures {
         let length = value.chars().count() + name.chars().count() + 4;

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use brigade::stream::Emit;
-use brigade::{Pool, Stdio};
+use brigade::{Pool, Start, Stdio};
 use brigade_sys::{misdeeds, parent_death};
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
@@ -83,6 +83,7 @@ fn main() {
                 Err(problem) => println!("{problem}"),
             }
         }
+        "fresh" => fresh(),
         "replacing" => {
             let builder = Pool::builder().workers(2).max_tasks_per_worker(1);
             let pool = builder.build().expect("a pool");
@@ -114,6 +115,14 @@ fn main() {
             std::process::abort()
         }
         other => panic!("unknown mode: {other}"),
+    }
+}
+
+/// Runs each task in a process of its own, which is forked.
+fn fresh() {
+    let builder = Pool::builder().workers(2).start(Start::Fork).fresh_process_per_task();
+    for result in builder.build().expect("a pool").map(spins, std::iter::repeat(100)) {
+        result.expect("a result");
     }
 }
 

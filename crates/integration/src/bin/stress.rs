@@ -27,6 +27,9 @@ struct Arguments {
     /// Number of tasks for a single pool, instead of many pools for some seconds.
     #[arg(long, conflicts_with = "seconds")]
     tasks: Option<u64>,
+    /// Runs each of these tasks in a process of its own.
+    #[arg(long, requires = "tasks")]
+    fresh: bool,
     /// File for the journal of that pool, which is replayed at the end.
     #[arg(long, requires = "tasks")]
     journal: Option<PathBuf>,
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         time: Duration::from_secs(arguments.seconds),
         workers: arguments.workers.max(1),
         tasks: arguments.tasks,
+        fresh: arguments.fresh,
         journal: arguments.journal,
         surroundings: arguments.surroundings,
         inside: arguments.inside,

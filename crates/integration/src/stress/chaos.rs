@@ -99,26 +99,38 @@ impl Books<'_> {
     }
 }
 
-/// Plays until a pool has accepted `tasks` tasks, and drains it.
+/// A run of chaos.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chaos<'a> {
+    pub(super) tasks: u64,
+    pub(super) workers: usize,
+    /// Each task gets a process of its own.
+    pub(super) is_fresh: bool,
+    pub(super) journal: Option<&'a Path>,
+}
+
+/// Plays until a pool has accepted the tasks, and drains it.
 pub(super) fn run(
     random: &mut Random,
-    tasks: u64,
-    workers: usize,
-    journal: Option<&Path>,
+    chaos: &Chaos<'_>,
     watch: &Watch,
 ) -> Result<Summary, String> {
+    let Chaos { tasks, workers, is_fresh, journal } = *chaos;
     let mut builder = Pool::builder();
     if let Some(path) = journal {
         builder = builder.journal(path);
     }
+    builder = if is_fresh {
+        builder.fresh_process_per_task()
+    } else {
+        builder.max_tasks_per_worker(5_000).max_worker_age(Duration::from_secs(2))
+    };
     let pool = builder
         .workers(workers)
         .name("chaos")
         .queue_limit(500)
         .message_limit(MESSAGE_LIMIT)
         .stop_grace(GRACE)
-        .max_tasks_per_worker(5_000)
-        .max_worker_age(Duration::from_secs(2))
         // All victims of the intruder may be without a task.
         .restart_budget(u32::MAX, Duration::from_secs(1))
         .build()

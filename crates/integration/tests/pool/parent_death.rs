@@ -34,8 +34,9 @@ fn a_host_killed_at_any_moment_leaves_nothing() {
     let mut random = Random::new(seed);
     for run in 0..runs() {
         // Most is in flight while workers start.
-        let mode =
-            *random.choose(&["starting", "starting", "starting", "busy", "large", "hanging"]);
+        const MODES: [&str; 8] =
+            ["starting", "starting", "starting", "fresh", "fresh", "busy", "large", "hanging"];
+        let mode = *random.choose(&MODES);
         let moment = random.below(Duration::from_millis(150));
         let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument(mode);
         let mut host = helper.start();

@@ -324,9 +324,7 @@ impl Core {
     fn spin_limit(&mut self, role: Role, shared: &Shared, doorbell: &Doorbell) -> Option<Duration> {
         let is_worth_while = match role {
             Role::Listens | Role::Polls => self.allow_spinning(shared, doorbell),
-            Role::Waits => {
-                self.scheduler.has_short_tasks() && !shared.config.scheduler.is_fresh()
-            }
+            Role::Waits => self.scheduler.has_short_tasks() && !shared.config.scheduler.is_fresh(),
         };
         let woke_worker = std::mem::take(&mut self.woke_worker);
         (is_worth_while && !woke_worker).then_some(match role {

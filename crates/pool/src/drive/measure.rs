@@ -26,6 +26,7 @@ impl Source for Shared {
         let mut measurement = core.measure(now());
         drop(core);
         (measurement.snapshot.name, measurement.snapshot.pool) = (name, pool);
+        measurement.snapshot.fork_server = self.supervisor.fork_server();
         measurement
     }
 }

@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic};
@@ -112,6 +113,7 @@ impl ForkServer {
         let sent = serve.encode().map_err(io::Error::other);
         // A server that has ended already is found when its answer is awaited.
         let _ = sent.and_then(|packet| control.send(&packet, &descriptors));
+        supervisor.fork_server.store(pid, Ordering::Relaxed);
         note!(supervisor.output, DEBUG, pid, "fork server started");
         Ok(Self {
             process,
@@ -187,11 +189,21 @@ impl ForkServer {
                 self.serves_by = Some(clock::now().saturating_add(settings.setup.timeout));
                 self.wait_until_serving(supervisor, settings, worker, waits)
             }
-            FromForkServer::Serving { identity } => {
+            FromForkServer::Serving { identity, small_pages } => {
                 self.serves_by = None;
                 self.is_same_build = BuildIdentity::from_bytes(identity) == build_identity();
                 let pid = self.process.pid();
                 note!(supervisor.output, DEBUG, pid, "fork server ready");
+                if small_pages > MANY_SMALL_PAGES {
+                    let mebibytes = small_pages >> 20;
+                    note!(
+                        supervisor.output,
+                        WARN,
+                        pid,
+                        mebibytes,
+                        "`preload` has left memory in small pages, so forking a worker takes longer than executing it; put it into few large blocks, and allow transparent huge pages"
+                    );
+                }
                 Ok(())
             }
             FromForkServer::Unsuitable { reason } => Err(ForkError::Unsuitable(reason)),
@@ -272,6 +284,7 @@ impl ForkServer {
     /// Ends the server, and a copy of it that nobody knows. Returns the reason, and what is known
     /// about its end; without a reason, it has ended by itself.
     pub(crate) fn end(self, supervisor: &Supervisor, reason: Option<String>) -> String {
+        supervisor.forget_fork_server(self.pid());
         // A process that may not be killed is left alone.
         let exit = self.process.signal_group(Signal::Kill);
         let exit = exit.and_then(|()| self.process.reap());
@@ -344,6 +357,9 @@ enum Failure {
     Gone,
     Other(String),
 }
+
+/// A copy of this much memory in pages of 4 KiB takes 1.4 ms, as long as executing a program.
+const MANY_SMALL_PAGES: u64 = 64 << 20;
 
 /// A server answers within a millisecond. One that has not after this time, when nobody needs its
 /// answer any more, is not waited for.

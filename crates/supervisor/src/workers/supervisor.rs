@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use brigade_sys::lifeline::Lifeline;
 use brigade_sys::sync::Mutex;
@@ -32,6 +32,8 @@ pub struct Supervisor {
     /// Wakes the spawner while it waits for a fork server, because a worker that it starts may be
     /// no longer needed.
     pub(crate) unneeded: Waker,
+    /// Process id of the fork server; 0 if there is none.
+    pub(crate) fork_server: AtomicU32,
     /// A worker that was forked has not completed its handshake.
     pub(crate) is_server_suspect: AtomicBool,
     /// Makes workers end with this process; `None` if the system does not support it.
@@ -56,6 +58,7 @@ impl Supervisor {
             orders: Mutex::new(Some(sender)),
             folders: Folders::default(),
             unneeded: Waker::new()?,
+            fork_server: AtomicU32::new(0),
             is_server_suspect: AtomicBool::new(false),
             lifeline: Lifeline::new().ok(),
         };
@@ -68,6 +71,17 @@ impl Supervisor {
             // The spawner receives orders as long as this sender exists.
             let _ = orders.send(process);
         }
+    }
+
+    /// Returns the process id of the server from which workers are forked, while there is one.
+    pub fn fork_server(&self) -> Option<u32> {
+        Some(self.fork_server.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
+    }
+
+    /// Records that a fork server has ended.
+    pub(crate) fn forget_fork_server(&self, pid: u32) {
+        // There may be another one already.
+        let _ = self.fork_server.compare_exchange(pid, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Makes the spawner look whether the worker that it starts was killed.

@@ -176,6 +176,7 @@ impl<S: Supervised> ReaperThread<'_, S> {
                     Some(server) => {
                         self.poller.remove(server.pidfd());
                         let _ = server.try_reap();
+                        self.owner.supervisor().forget_fork_server(server.pid());
                     }
                     None => self.reap(pidfd),
                 },
