@@ -214,6 +214,25 @@ fn a_pool_ends_while_its_server_does_not_answer() {
 }
 
 #[test]
+fn a_worker_that_is_executed_in_place_of_a_fork_reports_its_crash() {
+    let pool = builder(1).start_timeout(Duration::from_secs(1)).build().unwrap();
+    // From the third start on there is a server.
+    (0..3).for_each(|_| crash(&pool));
+    wait_until("a forked worker", BOUND, || {
+        crash(&pool);
+        works(&pool);
+        pool.snapshot().forked > 0
+    });
+    let (stopped, forked) = (server(), pool.snapshot().forked);
+    processes::hit(stopped, Signal::STOP);
+    crash(&pool);
+    works(&pool);
+    assert_eq!(pool.snapshot().forked, forked);
+    let error = outcome(pool.submit(aborts, ()).unwrap()).unwrap_err();
+    assert!(error.crash().is_some(), "{error}");
+}
+
+#[test]
 fn preloaded_state_is_shared_by_all_workers() {
     fn table(length: usize) -> Vec<u64> {
         (0..length as u64).collect()

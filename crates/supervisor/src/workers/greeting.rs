@@ -29,6 +29,7 @@ pub(crate) struct Greeting<'a> {
     settings: &'a Settings,
     shared: Option<SharedMemory<'a>>,
     segment: Arc<Segment>,
+    crash_area: Option<CrashArea>,
     arenas: Option<Arenas<'a>>,
     lifeline: Option<OwnedFd>,
     events: Option<OwnedFd>,
@@ -66,9 +67,7 @@ impl<'a> Greeting<'a> {
             .and_then(|()| Segment::create("brigade", words + crash::WORDS))
             .map_err(|error| format!("cannot make its shared memory: {error}"))?;
         let segment = Arc::new(segment);
-        if let Some(area) = CrashArea::new(&segment, words) {
-            process.set_crash_area(area);
-        }
+        let crash_area = CrashArea::new(&segment, words);
         // A system that refuses this much address space has to do without arenas.
         let arenas = shared.and_then(|shared| {
             let bytes = affordable(shared.most_results, owner.max_workers())?;
@@ -115,7 +114,26 @@ impl<'a> Greeting<'a> {
             sandbox: settings.sandbox.as_ref().map(confinement).map(Box::new),
         };
         let events = events.map(|(_, end)| end);
-        Ok(Self { hello, settings, shared, segment, arenas, lifeline, events, ringers, preload })
+        Ok(Self {
+            hello,
+            settings,
+            shared,
+            segment,
+            crash_area,
+            arenas,
+            lifeline,
+            events,
+            ringers,
+            preload,
+        })
+    }
+
+    /// Lets crashes of the process be looked for in the memory of this greeting. Call it only if no
+    /// other process can follow.
+    pub(crate) fn expect_crashes(&mut self, process: &WorkerProcess) {
+        if let Some(area) = self.crash_area.take() {
+            process.set_crash_area(area);
+        }
     }
 
     /// Returns the descriptors that go along, in their order.

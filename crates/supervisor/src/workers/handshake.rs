@@ -125,8 +125,9 @@ impl<S: Supervised> Handshake<'_, S> {
     fn connect(&self, folder: Option<&Path>) -> Result<Connected, HandshakeError> {
         let limit = message_limit(self.settings.message_limit);
         let is_forked = self.process.is_forked();
-        let greeting = Greeting::new(self.owner, self.process, folder, self.token, is_forked)
+        let mut greeting = Greeting::new(self.owner, self.process, folder, self.token, is_forked)
             .map_err(HandshakeError::Transient)?;
+        greeting.expect_crashes(self.process);
         let hello = ToWorkerControl::Hello(greeting.hello.clone());
         self.send(&hello, &greeting.descriptors())?;
         let answer = self.answer()?;

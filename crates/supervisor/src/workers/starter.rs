@@ -152,7 +152,10 @@ impl Processes {
                 let greeting = greeting.transpose().map_err(ForkError::Refused)?;
                 let process =
                     server.fork(supervisor, settings, worker, around, greeting.as_ref())?;
-                let connected = greeting.map(|greeting| greeting.into_rings(true, true));
+                let connected = greeting.map(|mut greeting| {
+                    greeting.expect_crashes(worker);
+                    greeting.into_rings(true, true)
+                });
                 Ok(Started { process, is_forked: true, connected })
             });
         match forked {
