@@ -214,7 +214,7 @@ fn a_pool_ends_while_its_server_does_not_answer() {
 }
 
 #[test]
-fn a_worker_that_is_executed_in_place_of_a_fork_reports_its_crash() {
+fn a_worker_executed_in_place_of_a_fork_reports_its_crash() {
     let pool = builder(1).start_timeout(Duration::from_secs(1)).build().unwrap();
     // From the third start on there is a server.
     (0..3).for_each(|_| crash(&pool));
