@@ -34,19 +34,19 @@ pub(crate) fn measure(section: &str, load: &Load, report: &mut Report) -> Outcom
 /// call.
 fn fresh(load: &Load, report: &mut Report) -> Outcome<()> {
     let one = || -> Outcome<()> { Ok(procspawn::spawn((), tasks::noop).join()?) };
+    let count = load.fresh_tasks / load.workers;
+    let call = || (0..count).try_for_each(|_| one().map_err(|error| error.to_string()));
+    let all = || {
+        std::thread::scope(|scope| -> Outcome<()> {
+            let threads: Vec<_> = (0..load.workers).map(|_| scope.spawn(call)).collect();
+            for thread in threads {
+                thread.join().map_err(|_| "a caller panicked")??;
+            }
+            Ok(())
+        })
+    };
     let mut laps = Vec::new();
     for _ in 0..load.laps {
-        let all = || {
-            std::thread::scope(|scope| -> Outcome<()> {
-                let count = load.fresh_tasks / load.workers;
-                let call = || (0..count).try_for_each(|_| one().map_err(|error| error.to_string()));
-                let threads: Vec<_> = (0..load.workers).map(|_| scope.spawn(call)).collect();
-                for thread in threads {
-                    thread.join().map_err(|_| "a caller panicked")??;
-                }
-                Ok(())
-            })
-        };
         laps.push(timed(all)?.0);
     }
     let rate = load.fresh_tasks as f64 / percentile(&mut laps, 50)?;
