@@ -188,11 +188,13 @@ def fresh(Pool, load, report):
     """A process for each task."""
     pool = Pool(load["workers"], is_fresh=True)
     pool.each(tasks.noop, [None] * 20)
-    count = load["fresh_tasks"]
-    laps = [timed(lambda: pool.each(tasks.noop, [None] * count)) for _ in range(load["laps"])]
-    report.figures["tasks_per_second"] = count / median(laps)
-    trips = [timed(lambda: pool.submit(tasks.noop, None).result()) for _ in range(count // 4)]
-    report.figures["one_p50_seconds"] = median(trips)
+    most = load["fresh_tasks"]
+    each = lambda: rate(load, most, lambda n: pool.each(tasks.noop, [None] * n), 20)
+    report.attempt("tasks_per_second", each)
+    times, begin = [], time.perf_counter()
+    while not times or len(times) < most // 4 and time.perf_counter() - begin < load["trip_seconds"]:
+        times.append(timed(lambda: pool.submit(tasks.noop, None).result()))
+    report.median("one_p50_seconds", times)
     pool.stop()
 
 

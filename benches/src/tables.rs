@@ -196,6 +196,7 @@ const COMPARED: &[(&str, &str, &str)] = &[
     ("start", "first_results_16_seconds", "start to the first results, 16 workers"),
     ("crash", "learned_p50_seconds", "killed worker: the caller learns of it"),
     ("crash", "recovered_p50_seconds", "killed worker: a replacement has run a task"),
+    ("fresh", "tasks_per_second", "tasks with a process each"),
     ("work", "files_seconds", "SHA-256 of many small files"),
 ];
 
