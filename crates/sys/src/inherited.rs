@@ -78,18 +78,32 @@ impl Source {
     /// # Errors
     /// If `/proc` is missing.
     pub fn now(&mut self) -> io::Result<(Inherited, Fixed)> {
-        let files = match &mut self.0 {
-            Some(files) => files,
-            none => none.insert(Files {
-                status: File::open("/proc/thread-self/status")?,
-                oom_score: File::open(OOM_SCORE)?,
-                control_group: File::open("/proc/thread-self/cgroup").ok(),
-                text: Vec::new(),
-            }),
-        };
+        // The program may have closed descriptors that it does not know.
+        if let Some(found) = self.0.as_mut().and_then(|files| files.read().ok()) {
+            return Ok(found);
+        }
+        if let Some(Files { status, oom_score, control_group, .. }) = self.0.take() {
+            // Their numbers may be those of other files by now.
+            std::mem::forget((status, oom_score, control_group));
+        }
+        self.0.insert(Files::open()?).read()
+    }
+}
+
+impl Files {
+    fn open() -> io::Result<Self> {
+        Ok(Self {
+            status: File::open("/proc/thread-self/status")?,
+            oom_score: File::open(OOM_SCORE)?,
+            control_group: File::open("/proc/thread-self/cgroup").ok(),
+            text: Vec::new(),
+        })
+    }
+
+    fn read(&mut self) -> io::Result<(Inherited, Fixed)> {
         let mut fixed = String::with_capacity(1024);
         let (mut umask, mut ignored) = (None, None);
-        for line in read(&files.status, &mut files.text)?.lines() {
+        for line in read(&self.status, &mut self.text)?.lines() {
             let Some((name, value)) = line.split_once(':') else { continue };
             match name {
                 "Umask" => umask = u32::from_str_radix(value.trim(), 8).ok(),
@@ -100,16 +114,12 @@ impl Source {
         }
         let missing = |name| io::Error::other(format!("no {name} in /proc/thread-self/status"));
         let root = std::fs::metadata("/")?;
-        fixed.extend([
-            " ".to_owned(),
-            root.dev().to_string(),
-            " ".to_owned(),
-            root.ino().to_string(),
-        ]);
-        if let Some(file) = &files.control_group {
-            fixed.push_str(read(file, &mut files.text)?);
+        let root = [root.dev(), root.ino()].map(|number| format!(" {number}"));
+        fixed.extend(root);
+        if let Some(file) = &self.control_group {
+            fixed.push_str(read(file, &mut self.text)?);
         }
-        let oom_score = read(&files.oom_score, &mut files.text)?;
+        let oom_score = read(&self.oom_score, &mut self.text)?;
         let inherited = Inherited {
             umask: umask.ok_or_else(|| missing("Umask"))?,
             nice: getpriority_process(None)?,
@@ -193,15 +203,33 @@ fn set_limit(number: u32, (soft, hard): (u64, u64)) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
     use crate::fork::tests::in_a_copy;
+
+    #[test]
+    fn files_that_were_closed_are_opened_again() {
+        assert!(in_a_copy(|| {
+            let mut source = Source::default();
+            let first = source.now().unwrap();
+            let files = source.0.as_ref().unwrap();
+            let null = File::open("/dev/null").unwrap();
+            for file in [&files.status, &files.oom_score] {
+                // SAFETY: the number gets another file, which the source must notice.
+                unsafe { libc::dup2(null.as_raw_fd(), file.as_raw_fd()) };
+            }
+            source.now().is_ok_and(|found| found == first)
+        }));
+    }
 
     #[test]
     fn what_was_applied_is_found_again() {
         let (ours, fixed) = Inherited::now().unwrap();
         assert!(in_a_copy(|| {
             let mut other = ours.clone();
-            (other.umask, other.nice, other.oom_score) = (0o27, ours.nice + 1, ours.oom_score + 1);
+            (other.umask, other.nice, other.oom_score) =
+                (0o27, (ours.nice + 1).min(19), ours.oom_score + 1);
             other.ignores_hangup = !ours.ignores_hangup;
             other.limits[libc::RLIMIT_CORE as usize].0 = 0;
             other.apply(&ours).is_ok()
