@@ -13,6 +13,7 @@ const SOURCES: &[&str] = &[
     "crates/wire/src/message/function.rs",
     "crates/wire/src/message/outcome.rs",
     "crates/wire/src/handshake.rs",
+    "crates/wire/src/fork.rs",
 ];
 const DOCUMENT: &str = "docs/wire-protocol.md";
 const OPEN: &str = "<!-- messages: ";
@@ -112,6 +113,7 @@ mod tests {
         "//! Messages.\n/// Doc.\nenum ToWorker { Run, Stop }\n#[cfg(test)]\nmod tests {}\n";
     const MESSAGE_PATH: &str = "crates/wire/src/message.rs";
     const HANDSHAKE: (&str, &str) = ("crates/wire/src/handshake.rs", "struct Hello;\n");
+    const FORK: (&str, &str) = ("crates/wire/src/fork.rs", "struct Serve;\n");
     const BUFFERS: (&str, &str) = ("crates/wire/src/buffers.rs", "const MOST: usize = 4096;\n");
     const FUNCTION: (&str, &str) =
         ("crates/wire/src/message/function.rs", "enum Function { Name }\n");
@@ -122,6 +124,7 @@ mod tests {
         messages_hash(&Checkout::of(&[
             (MESSAGE_PATH, message),
             HANDSHAKE,
+            FORK,
             FUNCTION,
             OUTCOME,
             BUFFERS,
@@ -138,6 +141,7 @@ mod tests {
                 &[
                     (MESSAGE_PATH, message),
                     HANDSHAKE,
+                    FORK,
                     FUNCTION,
                     OUTCOME,
                     BUFFERS,
@@ -169,12 +173,16 @@ mod tests {
             ["crates/wire/src/message.rs:1"]
         );
         assert_eq!(
-            locations(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE, FUNCTION, OUTCOME, BUFFERS]),
+            locations(
+                check,
+                &[(MESSAGE_PATH, MESSAGE), HANDSHAKE, FORK, FUNCTION, OUTCOME, BUFFERS]
+            ),
             ["docs/wire-protocol.md:1"]
         );
         let unrecorded = [
             (MESSAGE_PATH, MESSAGE),
             HANDSHAKE,
+            FORK,
             FUNCTION,
             OUTCOME,
             BUFFERS,
