@@ -26,7 +26,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("sandbox", 2100),
     ("scheduler", 4100),
     ("status", 800),
-    ("supervisor", 4150),
+    ("supervisor", 4200),
     ("sys", 7700),
     ("task", 2400),
     ("testkit", 1000),

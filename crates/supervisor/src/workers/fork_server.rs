@@ -144,6 +144,11 @@ impl ForkServer {
         }
     }
 
+    /// Returns `true` if it has said that it serves.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.serves_by.is_none()
+    }
+
     /// Returns `true` if the host knows what its workers would answer to a greeting.
     pub(crate) fn is_same_build(&self) -> bool {
         self.is_same_build

@@ -32,12 +32,17 @@ pub(crate) struct Processes {
     server: Option<ForkServer>,
     /// Processes that were started by executing the program.
     executed: usize,
+    /// Workers that are ordered, and come after the one that is started.
+    pub(crate) ordered: usize,
     /// Says what a process inherits from this thread.
     inherited: Source,
 }
 
 /// A pool executes this many workers before it starts a server, which takes as long as a worker.
 const EXECUTED_FIRST: usize = 2;
+
+/// If more workers than these are ordered, waiting for the server is faster than executing them.
+const WORTH_WAITING: usize = 4;
 
 /// A process that was started.
 pub(crate) struct Started {
@@ -58,7 +63,7 @@ impl Processes {
     pub(crate) fn new(settings: &Settings) -> Self {
         let is_known_by_others = settings.start == Start::Auto && settings.sandbox.is_some();
         let mode = if is_known_by_others { Start::Exec } else { settings.start };
-        Self { mode, server: None, executed: 0, inherited: Source::default() }
+        Self { mode, server: None, executed: 0, ordered: 0, inherited: Source::default() }
     }
 
     /// Starts the process of a worker.
@@ -100,6 +105,12 @@ impl Processes {
         Ok(Started { process, is_forked: false, connected: None })
     }
 
+    /// Returns `true` if the next start may wait until a server serves.
+    pub(crate) fn may_wait(&self, settings: &Settings) -> bool {
+        let serves = self.server.as_ref().is_some_and(ForkServer::is_serving);
+        !serves && self.forks(settings) && self.waits_for_the_server(settings)
+    }
+
     /// Ends the server.
     pub(crate) fn end(&mut self, supervisor: &Supervisor) {
         if let Some(server) = self.server.take() {
@@ -113,12 +124,22 @@ impl Processes {
         match self.mode {
             Start::Exec => false,
             Start::Fork => true,
-            Start::Auto => self.executed >= EXECUTED_FIRST || self.needs_a_server(settings),
+            Start::Auto => {
+                self.executed >= EXECUTED_FIRST
+                    || self.ordered > WORTH_WAITING
+                    || self.needs_a_server(settings)
+            }
         }
     }
 
-    /// Returns `true` if no worker is started without a server. Otherwise none waits for it: while
-    /// it starts, workers are executed.
+    /// Returns `true` if the start waits until the server serves. Otherwise the worker is executed
+    /// meanwhile.
+    fn waits_for_the_server(&self, settings: &Settings) -> bool {
+        let are_many = self.executed >= EXECUTED_FIRST && self.ordered > WORTH_WAITING;
+        are_many || self.needs_a_server(settings)
+    }
+
+    /// Returns `true` if no worker is started without a server.
     fn needs_a_server(&self, settings: &Settings) -> bool {
         self.mode == Start::Fork || settings.setup.preload.is_some()
     }
@@ -144,7 +165,7 @@ impl Processes {
             Some(server) => server,
             None => ForkServer::launch(supervisor, settings, worker, around)?,
         };
-        let waits = self.needs_a_server(settings);
+        let waits = self.waits_for_the_server(settings);
         let forked =
             server.wait_until_serving(supervisor, settings, worker, waits).and_then(|()| {
                 let greeting = (server.is_same_build() && settings.are_complete())

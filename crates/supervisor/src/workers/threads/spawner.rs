@@ -36,10 +36,14 @@ pub fn run(owner: &Arc<impl Supervised>, orders: &Orders) {
     let mut attendants: Vec<JoinHandle<()>> = Vec::new();
     let mut processes = Processes::new(owner.settings());
     while let Ok(process) = orders.recv() {
+        processes.ordered = orders.len();
         let mut unattended = started(&**owner, &mut processes, process);
         while let Some(process) = unattended {
-            unattended =
-                orders.try_recv().ok().and_then(|next| started(&**owner, &mut processes, next));
+            processes.ordered = orders.len();
+            // The attendant does not wait for a server.
+            let next = !processes.may_wait(owner.settings());
+            let next = next.then(|| orders.try_recv().ok()).flatten();
+            unattended = next.and_then(|next| started(&**owner, &mut processes, next));
             attendants.retain(|attendant| !attendant.is_finished());
             let worker = process.worker();
             attendants
