@@ -51,8 +51,12 @@ impl Poller {
     /// # Errors
     /// If memory or the limit on watched descriptors is used up.
     pub fn add(&self, descriptor: impl AsFd, token: u64) -> io::Result<()> {
-        epoll::add(&self.descriptor, descriptor, EventData::new_u64(token), EventFlags::IN)?;
+        // Counted before another thread can see it, and remove it.
         self.watched.fetch_add(1, Ordering::Relaxed);
+        epoll::add(&self.descriptor, descriptor, EventData::new_u64(token), EventFlags::IN)
+            .inspect_err(|_| {
+                self.watched.fetch_sub(1, Ordering::Relaxed);
+            })?;
         Ok(())
     }
 
