@@ -15,8 +15,7 @@ pub(crate) struct Workers {
     target: usize,
     /// Number of spare ones among them.
     spare: usize,
-    /// Slots whose worker is ready and idle. The one used last is taken first, because its caches
-    /// are warm.
+    /// Slots whose worker is ready and idle, in the order in which they became so.
     idle: Vec<u32>,
     /// Number of workers that are ready for tasks.
     ready: usize,
@@ -219,10 +218,16 @@ impl Workers {
         self.freed = true;
     }
 
-    /// Removes and returns the slot that became idle last, if it may get a task.
+    /// Removes and returns the slot of an idle worker, if one may get a task: the one that was
+    /// used last, because its caches are warm. Of workers that never had a task it is the oldest
+    /// one, because a process that has just been forked may not have run yet.
     #[inline]
     pub(crate) fn take_free(&mut self) -> Option<u32> {
-        if self.room() == 0 { None } else { self.idle.pop() }
+        if self.room() == 0 || self.idle.is_empty() {
+            return None;
+        }
+        let is_used = |slot: &u32| self.entries[*slot as usize].completed > 0;
+        Some(self.idle.remove(self.idle.iter().rposition(is_used).unwrap_or(0)))
     }
 
     pub(crate) fn remove_idle(&mut self, slot: u32) {

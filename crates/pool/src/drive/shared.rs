@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::journal::Journal;
-use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef};
+use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef, WorkerStatus};
 use brigade_supervisor::{Jobs, Orders, Supervisor, note};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::Origin;
@@ -287,8 +287,10 @@ impl Shared {
             return Vec::new();
         }
         let core = self.lock();
-        let ready = core.worker_slots.iter().flatten().filter(|slot| slot.connection.is_some());
-        ready.filter_map(|slot| slot.process.pid()).collect()
+        // A worker gets its connection before the scheduler knows that it is ready.
+        let is_ready = |status| !matches!(status, WorkerStatus::Vacant | WorkerStatus::Starting);
+        let ready = core.scheduler.workers().filter(|(_, status)| is_ready(*status));
+        ready.filter_map(|(worker, _)| core.worker_slot(worker)?.process.pid()).collect()
     }
 
     pub(crate) fn restarts(&self) -> u64 {

@@ -251,6 +251,21 @@ fn a_spare_worker_takes_the_place_of_a_dead_one_at_once() {
 }
 
 #[test]
+fn a_task_goes_to_the_older_of_two_unused_workers() {
+    let mut world = started(Settings { spare_workers: 1, ..settings(1) });
+    world.submit(0);
+    let slot = busy(&world)[0];
+    world.begin(slot);
+    world.crash(slot);
+    world.start(slot);
+    for why in ["the spare worker is older", "a worker that was used is better than a new one"] {
+        world.submit(0);
+        assert_eq!(busy(&world), [1 - slot], "{why}");
+        world.run_dry();
+    }
+}
+
+#[test]
 fn a_spare_worker_does_not_wait_for_the_exit_of_another() {
     let limits = Settings { spare_workers: 1, max_tasks: Some(1), ..settings(1) };
     let mut world = started(limits);
