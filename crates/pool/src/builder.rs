@@ -30,8 +30,8 @@ use crate::error::PoolError;
 pub struct PoolBuilder {
     workers: Option<usize>,
     spare_workers: Option<usize>,
-    /// Without another number, there are as many spare workers as workers.
-    spares_as_workers: bool,
+    /// Each task has a process of its own.
+    is_fresh: bool,
     cores: Option<CorePool>,
     cores_per_worker: Option<usize>,
     #[cfg(feature = "sandbox")]

@@ -160,6 +160,11 @@ impl TaskCell {
     }
 
     /// Returns the limit on memory that the task has for itself.
+    pub(crate) fn is_limited(&self) -> bool {
+        let limits = self.deadlines().map(|deadlines| deadlines.limits);
+        limits.is_some_and(|limits| limits.cpu.is_some() || limits.memory.is_some())
+    }
+
     pub(crate) fn own_memory_limit(&self) -> Option<u64> {
         self.deadlines()?.own_memory
     }

@@ -86,6 +86,7 @@ impl Default for Config {
                 stop_grace: Duration::from_secs(2),
                 slow_after: None,
                 cores: 1,
+                copies: false,
                 trusts_workers: true,
             },
             supervisor: brigade_supervisor::Settings {
@@ -95,6 +96,7 @@ impl Default for Config {
                 env: ProcessEnv::default(),
                 events: None,
                 is_pinned: false,
+                copies: None,
                 max_rss: None,
                 version: None,
                 depth: 1,

@@ -50,6 +50,7 @@
 //!     stop_grace: Duration::from_secs(1),
 //!     slow_after: None,
 //!     cores: 1,
+//!     copies: false,
 //!     trusts_workers: true,
 //! };
 //! let mut scheduler = Scheduler::new(settings, |task, _| *task);

@@ -150,6 +150,11 @@ impl<T: TaskData> Scheduler<T> {
         }
     }
 
+    /// Returns `true` if workers run each task in a copy of themselves.
+    pub fn runs_copies(&self) -> bool {
+        self.settings.copies
+    }
+
     /// Returns `false` if `Event::Balance` would change nothing: no worker has two tasks.
     #[inline]
     pub fn may_balance(&self) -> bool {

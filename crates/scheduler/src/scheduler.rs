@@ -52,7 +52,7 @@ impl<T: TaskData> Scheduler<T> {
     pub fn new(settings: Settings, split_data: fn(&T, u32) -> T) -> Self {
         let budget = RestartBudget::new(settings.restart_limit, settings.restart_window);
         Self {
-            workers: Workers::new(settings.workers, settings.spare_workers),
+            workers: Workers::new(settings.workers, settings.spare_workers, settings.copies),
             settings,
             split_data,
             tasks: Tasks::default(),

@@ -39,14 +39,16 @@ pub struct Settings {
     pub slow_after: Option<Duration>,
     /// Number of cores that a worker may use at a time.
     pub cores: u32,
+    /// `true` if a worker runs each task in a copy of itself, and prepares the next one after it.
+    pub copies: bool,
     /// `false` if a worker may pretend that it has not begun the task that it runs.
     pub trusts_workers: bool,
 }
 
 impl Settings {
-    /// Returns `true` if each task has a worker of its own.
+    /// Returns `true` if each task has a process of its own.
     pub fn is_fresh(&self) -> bool {
-        self.max_tasks == Some(1)
+        self.copies || self.max_tasks == Some(1)
     }
 }
 

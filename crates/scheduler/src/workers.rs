@@ -15,6 +15,8 @@ pub(crate) struct Workers {
     target: usize,
     /// Number of spare ones among them.
     spare: usize,
+    /// The worker that has been idle for longest gets the next task.
+    takes_turns: bool,
     /// Slots whose worker is ready and idle, in the order in which they became so.
     idle: Vec<u32>,
     /// Number of workers that are ready for tasks.
@@ -47,11 +49,12 @@ impl IndexMut<usize> for Workers {
 
 impl Workers {
     /// Creates vacant slots for workers that may have tasks, and for spare ones beside them.
-    pub(crate) fn new(workers: usize, spare: usize) -> Self {
+    pub(crate) fn new(workers: usize, spare: usize, takes_turns: bool) -> Self {
         let mut all = Self {
             entries: Vec::new(),
             target: 0,
             spare,
+            takes_turns,
             idle: Vec::new(),
             ready: 0,
             current: 0,
@@ -220,14 +223,16 @@ impl Workers {
 
     /// Removes and returns the slot of an idle worker, if one may get a task: the one that was
     /// used last, because its caches are warm. Of workers that never had a task it is the oldest
-    /// one, because a process that has just been forked may not have run yet.
+    /// one, because a process that has just been forked may not have run yet. So may the copy of a
+    /// worker that runs its tasks in copies.
     #[inline]
     pub(crate) fn take_free(&mut self) -> Option<u32> {
         if self.room() == 0 || self.idle.is_empty() {
             return None;
         }
         let is_used = |slot: &u32| self.entries[*slot as usize].completed > 0;
-        Some(self.idle.remove(self.idle.iter().rposition(is_used).unwrap_or(0)))
+        let warm = if self.takes_turns { None } else { self.idle.iter().rposition(is_used) };
+        Some(self.idle.remove(warm.unwrap_or(0)))
     }
 
     pub(crate) fn remove_idle(&mut self, slot: u32) {

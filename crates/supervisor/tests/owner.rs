@@ -116,6 +116,7 @@ fn supervise(
         env: ProcessEnv::default(),
         events: None,
         is_pinned: false,
+        copies: None,
         max_rss: None,
         version: None,
         depth: 1,

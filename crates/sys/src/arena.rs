@@ -81,6 +81,7 @@ mod ranges;
 mod reference;
 mod result;
 mod result_block;
+mod succession;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -95,6 +96,7 @@ pub use loan::{Loan, ResultView};
 pub use reference::ArenaRef;
 pub use result::ResultArena;
 pub use result_block::{FrozenBlock, ResultBlock};
+pub use succession::LeftBlock;
 pub use view::ArgumentView;
 
 /// Default budget of an arena. This much free memory stays warm; the rest goes back to the system.

@@ -41,4 +41,5 @@ mod query;
 mod record;
 
 pub use area::{CrashArea, REGISTERS, Snapshot, WORDS};
+pub(crate) use handler::{follow, sample_instead};
 pub use install::{Notices, expect_a_sandbox, install, note_message, prepare};

@@ -61,6 +61,32 @@ impl Origin {
     }
 }
 
+/// The right of the next copy to be what this process is: the origin of the same values.
+#[derive(Debug)]
+pub(crate) struct Succession(u64);
+
+impl Succession {
+    /// Call it in the original.
+    pub(crate) fn new() -> Self {
+        Self(generation())
+    }
+
+    /// Makes the copy the origin of everything that its original is the origin of. The original
+    /// must use none of it as long as the copy lives.
+    pub(crate) fn succeed(self) {
+        // SAFETY: as in `generation`.
+        if let Some(word) = unsafe { PAGE.load(Ordering::Acquire).as_ref() } {
+            word.store(self.0, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Returns `true` if a copy of this process [can be](Succession) what this process is.
+pub(crate) fn can_be_succeeded() -> bool {
+    let _ = generation();
+    !ptr::eq(PAGE.load(Ordering::Acquire), &raw const NO_PAGE)
+}
+
 /// Copies this process, and waits for the copy, which ends at once: the least time that any new
 /// process takes. For measurements.
 ///

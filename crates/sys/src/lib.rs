@@ -116,6 +116,8 @@ pub mod confinement;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod control;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod copies;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod copy;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod crash;

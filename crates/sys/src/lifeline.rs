@@ -66,7 +66,19 @@ impl Lifeline {
 /// # Errors
 /// If the system does not support such signals.
 pub fn arm(end: OwnedFd) -> io::Result<bool> {
-    kill_on_change(&end, getpid().as_raw_nonzero().get())?;
+    arm_for(end, getpid().as_raw_nonzero().get())
+}
+
+/// Like [`arm`], for the group that this process leads, with the copies that it will make.
+///
+/// # Errors
+/// Like `arm`.
+pub fn arm_group(end: OwnedFd) -> io::Result<bool> {
+    arm_for(end, -getpid().as_raw_nonzero().get())
+}
+
+fn arm_for(end: OwnedFd, owner: c_int) -> io::Result<bool> {
+    kill_on_change(&end, owner)?;
     // If the host ended before the previous line, no signal was sent.
     let read = rustix::io::read(&end, &mut [0_u8]);
     // Stays open for life. We must never close the number: a task may have closed it, and use it

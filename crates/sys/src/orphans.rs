@@ -27,6 +27,15 @@ pub fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
+/// Returns `true` if orphans among the descendants of this process come to it: it has made itself
+/// their subreaper, or is process 1, as in a container.
+pub fn come_here() -> bool {
+    let mut is_subreaper: std::ffi::c_int = 0;
+    // SAFETY: the kernel writes an integer there.
+    unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut is_subreaper) };
+    is_subreaper != 0 || std::process::id() == 1
+}
+
 /// Returns `true` if a group has members, even dead ones that were not reaped.
 pub fn has_members(group: u32) -> bool {
     let group = i32::try_from(group).ok().and_then(Pid::from_raw);

@@ -256,12 +256,22 @@ impl Process {
         let _ = make_way(self.number());
     }
 
-    /// Returns `true` if the kernel writes a core dump of the process, which takes long if it has
-    /// much memory.
+    /// Returns `true` if the kernel writes a core dump of the process or of a child of it, which
+    /// takes long if it has much memory.
     pub fn is_dumping_core(&self) -> bool {
         // Before it is reaped its number belongs to it.
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
-        status.is_ok_and(|status| status.contains("CoreDumping:\t1"))
+        let dumps = |pid| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+            status.is_ok_and(|status| status.contains("CoreDumping:\t1"))
+        };
+        let children = || descendants::children(self.pid()).unwrap_or_default();
+        dumps(self.pid()) || children().into_iter().any(dumps)
+    }
+
+    /// Returns `true` if a child of the process is stopped.
+    pub fn has_stopped_child(&self) -> bool {
+        let children = descendants::children(self.pid()).unwrap_or_default();
+        children.into_iter().any(descendants::is_stopped)
     }
 
     fn wait(&self, options: WaitIdOptions) -> Result<Option<WaitIdStatus>, Errno> {

@@ -215,7 +215,7 @@ pub fn end_at_once(code: i32) -> ! {
 }
 
 /// Returns the reason why this process cannot be copied, if it has several threads.
-fn single_thread() -> Result<(), String> {
+pub(crate) fn single_thread() -> Result<(), String> {
     let Err(error) = require_one_thread() else { return Ok(()) };
     let names = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let names = names.filter_map(|it| std::fs::read_to_string(it.path().join("comm")).ok());

@@ -13,8 +13,10 @@
 //!    programs call [`reset`]; for other programs, `launch` does it before it executes the program.
 
 use std::ffi::c_int;
+use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::time::Duration;
 
 /// Signals that a terminal sends to a whole group.
 const FROM_TERMINAL: [c_int; 5] =
@@ -72,6 +74,59 @@ pub(crate) fn ignore_hangup(is_ignored: bool) {
     set_action(libc::SIGHUP, &mut action, to);
 }
 
+/// Lets the default action of a signal end this process, which has a single thread. Returns if it
+/// does not.
+pub(crate) fn end_by(signal: c_int) {
+    let mut only = empty();
+    // SAFETY: an action of zeros is the default one; the set is initialized; the other calls have
+    // no conditions.
+    unsafe {
+        let action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+        libc::sigaction(signal, &raw const action, ptr::null_mut());
+        libc::kill(libc::getpid(), signal);
+        libc::sigaddset(&raw mut only, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, ptr::null_mut());
+    }
+}
+
+/// Discards the signals that are blocked in this thread and pending.
+pub(crate) fn discard_pending() {
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: the first call fills the set; the others take a signal from it, if there is one.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        while libc::sigtimedwait(all.as_ptr(), ptr::null_mut(), &raw const at_once) > 0 {}
+    }
+}
+
+/// Kills this process if it still runs after a time. Its program can neither use nor stop the timer
+/// by accident.
+///
+/// # Errors
+/// If the system has no more timers.
+pub(crate) fn end_after(time: Duration) -> io::Result<()> {
+    let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
+    let nanoseconds = time.subsec_nanos().max(u32::from(seconds == 0));
+    let value = libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
+    let once =
+        libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+    let mut timer = MaybeUninit::uninit();
+    // SAFETY: events and timers of zeros are valid; the first call fills the number of the timer
+    // for the second one.
+    unsafe {
+        let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
+        event.sigev_notify = libc::SIGEV_SIGNAL;
+        event.sigev_signo = libc::SIGKILL;
+        if libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, timer.as_mut_ptr()) == -1
+            || libc::timer_settime(timer.assume_init(), 0, &raw const once, ptr::null_mut()) == -1
+        {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
 /// Blocks all signals in the calling thread for the rest of its life: it runs no handlers, and its
 /// writes to a pipe without readers are errors and nothing else.
 pub fn block_in_thread() {
@@ -79,6 +134,7 @@ pub fn block_in_thread() {
 }
 
 /// Keeps signals of the calling thread blocked until it is dropped.
+#[derive(Debug)]
 pub(crate) struct Blocked {
     before: libc::sigset_t,
 }
@@ -90,6 +146,18 @@ impl Blocked {
         // SAFETY: the call fills the set.
         let set = unsafe {
             libc::sigfillset(set.as_mut_ptr());
+            set.assume_init()
+        };
+        Self::add(&set)
+    }
+
+    /// Blocks all signals but that for [samples](crate::crash) of the stack.
+    pub(crate) fn all_but_samples() -> Self {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: the first call fills the set.
+        let set = unsafe {
+            libc::sigfillset(set.as_mut_ptr());
+            libc::sigdelset(set.as_mut_ptr(), libc::SIGURG);
             set.assume_init()
         };
         Self::add(&set)

@@ -19,6 +19,7 @@
 use std::ffi::CString;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use brigade_sys::control::PACKET_LIMIT;
 use brigade_sys::random;
@@ -124,6 +125,9 @@ pub struct Hello {
     pub folder: PathBuf,
     /// `true` if the worker was started on reserved cores.
     pub pinned: bool,
+    /// Time that a copy may take to exit, if the worker runs each task in a copy of itself; only
+    /// over rings.
+    pub copies: Option<Duration>,
     /// Resident bytes above which the worker asks to be replaced; 0 for no limit.
     pub max_rss: u64,
     /// Bytes above those that it has before its first task, with which it asks to be replaced; 0

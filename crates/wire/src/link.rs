@@ -74,6 +74,14 @@ pub trait LinkSender: Send {
     fn announce_later(&mut self, _now: Monotonic, _left: Duration) -> Result<(), LinkError> {
         self.announce()
     }
+
+    /// Goes on after a copy of this process that has used the link, which has ended.
+    ///
+    /// # Errors
+    /// If the copy has left something invalid, or the link cannot be used by two processes.
+    fn resume(&mut self) -> Result<(), LinkError> {
+        Err(LinkError::Io(io::ErrorKind::Unsupported.into()))
+    }
 }
 
 /// Maximum number of words of a head that [`LinkSender::send_words`] takes.
@@ -116,6 +124,10 @@ impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
     fn announce_later(&mut self, now: Monotonic, left: Duration) -> Result<(), LinkError> {
         (**self).announce_later(now, left)
     }
+
+    fn resume(&mut self) -> Result<(), LinkError> {
+        (**self).resume()
+    }
 }
 
 /// The receiving half of a link's end.
@@ -146,6 +158,15 @@ pub trait LinkReceiver: Send {
     fn behind(&self) -> u64 {
         0
     }
+
+    /// Goes on after a copy of this process that has used the link, which has ended between two
+    /// messages.
+    ///
+    /// # Errors
+    /// If the copy has left something invalid, or the link cannot be used by two processes.
+    fn resume(&mut self) -> Result<(), LinkError> {
+        Err(LinkError::Io(io::ErrorKind::Unsupported.into()))
+    }
 }
 
 impl<R: LinkReceiver + ?Sized> LinkReceiver for Box<R> {
@@ -162,6 +183,10 @@ impl<R: LinkReceiver + ?Sized> LinkReceiver for Box<R> {
 
     fn behind(&self) -> u64 {
         (**self).behind()
+    }
+
+    fn resume(&mut self) -> Result<(), LinkError> {
+        (**self).resume()
     }
 }
 

@@ -13,6 +13,7 @@
 //!
 //! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with shared buffers, 16
 //! with a trace context. The bytes of a name, and then of a trace context, end the head.
+//! Flag of a Stop: 1 the worker stops after the next task, which it runs in its own process.
 //! Flag of a finished task: 1 the worker asks to be replaced.
 //! ```
 //! Words are written and read as whole words: a processor stalls when it reads a word that it has
@@ -54,6 +55,8 @@ pub enum ToWorker<'a> {
     Run(Run<'a>),
     /// Exit after all earlier messages were handled.
     Stop,
+    /// Run the next task in the worker's own process, which the host limits.
+    Yourself,
 }
 
 /// A task to run.
@@ -153,6 +156,7 @@ pub const TRACE_CONTEXT_LIMIT: usize = 1024;
 const RUN_OFFSET: u8 = 1;
 const RUN_NAME: u8 = 2;
 const STOP: u8 = 3;
+const YOURSELF: u8 = 1;
 const KEEPS: u8 = 4;
 const RELEASES: u8 = 5;
 const SKIPPED: u8 = 21;
@@ -177,8 +181,10 @@ impl<'a> ToWorker<'a> {
     /// context is too long.
     #[inline]
     pub fn encode_head(&self, head: &mut Vec<u8>) {
-        let Self::Run(run) = self else {
-            return push(head, first_word(STOP, 0, 0, 0));
+        let run = match self {
+            Self::Run(run) => run,
+            Self::Stop => return push(head, first_word(STOP, 0, 0, 0)),
+            Self::Yourself => return push(head, first_word(STOP, YOURSELF, 0, 0)),
         };
         let (kind, function) = match run.function {
             Function::Offset(offset) => (RUN_OFFSET, offset),
@@ -222,7 +228,7 @@ impl<'a> ToWorker<'a> {
     pub fn payload(&self) -> &'a [u8] {
         match self {
             Self::Run(run) => run.argument,
-            Self::Stop => &[],
+            Self::Stop | Self::Yourself => &[],
         }
     }
 
@@ -235,10 +241,10 @@ impl<'a> ToWorker<'a> {
         let mut reader = Reader(bytes);
         let (kind, flags, ring_index, attempt) = split_first_word(reader.word()?);
         if kind == STOP {
-            return if reader.0.is_empty() {
-                Ok(Self::Stop)
-            } else {
-                Err(MessageError::Decode("stop message with a payload"))
+            return match (reader.0, flags) {
+                ([], 0) => Ok(Self::Stop),
+                ([], YOURSELF) => Ok(Self::Yourself),
+                _ => Err(MessageError::Decode("stop message with more than a known flag")),
             };
         }
         let task = TaskId::new(reader.word()?);

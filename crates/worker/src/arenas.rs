@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ArgumentView, ResultArena, Terms};
+use brigade_sys::arena::{ArgumentView, LeftBlock, ResultArena, Terms};
+use brigade_sys::copies;
 
 use crate::control::Control;
 use crate::error::StartError;
@@ -12,6 +13,9 @@ use crate::error::StartError;
 mod others;
 
 use others::OtherArenas;
+
+/// Maximum number of blocks that a copy of the worker hands over.
+const MOST_BLOCKS: usize = copies::MOST_WORDS / size_of::<LeftBlock>() * size_of::<u64>();
 
 /// The arenas that hold large payloads.
 #[derive(Debug)]
@@ -24,6 +28,17 @@ pub(crate) struct Arenas {
 }
 
 impl Arenas {
+    /// Returns what another copy of the worker has to know of these. Returns `None` if it could not
+    /// go on with them.
+    pub(crate) fn hand_over(&self) -> Option<Vec<LeftBlock>> {
+        self.others.is_empty().then(|| self.results.hand_over(MOST_BLOCKS)).flatten()
+    }
+
+    /// Goes on after a copy that has handed these over.
+    pub(crate) fn take_over(&self, blocks: &[LeftBlock]) -> io::Result<()> {
+        self.results.take_over(blocks)
+    }
+
     /// Maps the arenas of the greeting. Returns `None` if it has none, or if this process lacks the
     /// address space for them.
     pub(crate) fn open(

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::process;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brigade_sys::arena::Terms;
 use brigade_sys::control::ControlSocket;
@@ -50,6 +51,8 @@ pub(crate) struct Connected {
     pub(crate) host: BuildIdentity,
     pub(crate) setup: Setup,
     pub(crate) sandbox: Option<Sandbox>,
+    /// Time that a copy may take to exit, if each task runs in a copy of this process.
+    pub(crate) copies: Option<Duration>,
 }
 
 /// The worker's end of the link.
@@ -76,7 +79,7 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
         Ok(completed) => {
             let Completed { link, slots, arenas, memory_limit, message_limit, host, .. } =
                 completed;
-            let Completed { setup, sandbox, .. } = completed;
+            let Completed { setup, sandbox, copies, .. } = completed;
             let connected = Connected {
                 slots,
                 arenas,
@@ -86,6 +89,7 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
                 host,
                 setup,
                 sandbox,
+                copies,
             };
             Ok((link, connected))
         }
@@ -108,6 +112,7 @@ struct Completed {
     host: BuildIdentity,
     setup: Setup,
     sandbox: Option<Sandbox>,
+    copies: Option<Duration>,
 }
 
 /// A handshake in progress, for which the worker has only its control socket.
@@ -173,10 +178,20 @@ impl Handshake<'_> {
                 Link::Connected(end)
             }
         };
-        arm_lifeline(lifeline)?;
+        arm_lifeline(lifeline, hello.copies.is_some())?;
         let host = BuildIdentity::from_bytes(hello.identity);
-        let message_limit = limit;
-        Ok(Completed { link, slots, arenas, memory_limit, message_limit, host, setup, sandbox })
+        let (message_limit, copies) = (limit, hello.copies);
+        Ok(Completed {
+            link,
+            slots,
+            arenas,
+            memory_limit,
+            message_limit,
+            host,
+            setup,
+            sandbox,
+            copies,
+        })
     }
 
     /// Creates the socket to which the host connects, sends its name to the host, and accepts the
@@ -248,8 +263,9 @@ fn open_sandbox(
 ///
 /// Not earlier, because a worker whose link is opened in the handshake has to remove a folder
 /// first.
-fn arm_lifeline(lifeline: Option<OwnedFd>) -> Result<(), StartError> {
-    match lifeline.map(lifeline::arm) {
+fn arm_lifeline(lifeline: Option<OwnedFd>, copies: bool) -> Result<(), StartError> {
+    let arm = if copies { lifeline::arm_group } else { lifeline::arm };
+    match lifeline.map(arm) {
         Some(Ok(false)) => Err(StartError::ControlClosed),
         // A system without such signals still has the parent-death signal.
         Some(Ok(true) | Err(_)) | None => Ok(()),

@@ -178,6 +178,11 @@ pub(crate) fn become_worker(worker: WorkerId, depth: u32, pinned: bool) {
     let _ = ORIGIN.set(Origin { worker, depth, cores });
 }
 
+/// Gives this copy of the worker a seed of its own.
+pub(crate) fn become_copy(number: u64) {
+    *SEED.lock() = id().map(|worker| brigade_wire::seed_of_input(worker.seed(), number));
+}
+
 /// Sets the current task until [`leave`] is called.
 #[inline]
 pub(crate) fn enter(task: TaskId, attempt: Attempt) {

@@ -24,6 +24,7 @@ mod emitter;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_sys::arena::LeftBlock;
 use brigade_sys::clock;
 use brigade_sys::executable::EntryPoint;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender};
@@ -60,6 +61,31 @@ pub(crate) struct EventLoop<S, R> {
     runner: Runner,
     lent: Lent,
     memory_limit: MemoryLimit,
+    turn: Turn,
+}
+
+/// The tasks that this process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// All of the worker's.
+    All,
+    /// One, because it is a copy of the worker.
+    Copy,
+    /// One, although it is the worker, which is replaced then.
+    Last,
+}
+
+/// The reason why an event loop has ended in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LoopEnd {
+    /// The host has asked the worker to stop.
+    Stopped,
+    /// The process has run its only task, and leaves these blocks to the next copy.
+    Done(Vec<LeftBlock>),
+    /// The worker has to run the next task itself, and gets these blocks.
+    Passed(Vec<LeftBlock>),
+    /// The process has run its only task, and has asked the host to replace the worker.
+    Worn,
 }
 
 /// Everything that is needed to run a task.
@@ -84,11 +110,38 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
         let runner = Runner { functions, latest: None, arenas, calls: Calls::new(limit) };
-        Self { receiver, reporter, slots, runner, lent: Lent::default(), memory_limit }
+        let (lent, turn) = (Lent::default(), Turn::All);
+        Self { receiver, reporter, slots, runner, lent, memory_limit, turn }
     }
 
-    /// Runs tasks until the host asks the worker to stop.
-    pub(crate) fn run(&mut self) -> Result<(), LoopError> {
+    /// Sets how many tasks this process runs.
+    pub(crate) fn set_turn(&mut self, turn: Turn) {
+        self.turn = turn;
+    }
+
+    /// Goes on after a copy that has done its part and has left these blocks.
+    pub(crate) fn resume(&mut self, left: &[LeftBlock]) -> Result<(), LoopError> {
+        // A thread that the task has left may have opened one after its end.
+        self.slots.set_section(None);
+        if let Some(arenas) = &self.runner.arenas {
+            let problem = "a copy of the worker has left impossible blocks";
+            arenas.take_over(left).map_err(|_| LoopError::Receive(LinkError::Protocol(problem)))?;
+        }
+        self.receiver.resume().map_err(LoopError::Receive)?;
+        self.reporter.sender.resume().map_err(LoopError::Send)
+    }
+
+    /// Returns what the next copy has to know, or `None` if it could not go on.
+    #[cold]
+    pub(crate) fn hand_over(&self) -> Option<Vec<LeftBlock>> {
+        let arenas = self.runner.arenas.as_ref();
+        let is_free = self.lent.is_empty();
+        is_free.then(|| arenas.map_or(Some(Vec::new()), Arenas::hand_over)).flatten()
+    }
+
+    /// Runs tasks until the host asks the worker to stop, or one task if that is the
+    /// [turn](Turn) of this process.
+    pub(crate) fn run(&mut self) -> Result<LoopEnd, LoopError> {
         // The first task has the index 0.
         let mut last = u16::MAX;
         loop {
@@ -104,7 +157,14 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             self.slots.fetch_behind(last);
             let run = match ToWorker::decode(message).map_err(LoopError::Message)? {
                 ToWorker::Run(run) => run,
-                ToWorker::Stop => return self.reporter.announce(),
+                ToWorker::Stop => {
+                    self.reporter.announce()?;
+                    return Ok(LoopEnd::Stopped);
+                }
+                ToWorker::Yourself if self.turn == Turn::Copy => {
+                    return Ok(self.hand_over().map_or(LoopEnd::Worn, LoopEnd::Passed));
+                }
+                ToWorker::Yourself => continue,
             };
             let Run { task, attempt, ring_index, .. } = run;
             last = ring_index;
@@ -139,7 +199,11 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             }
             let now = clock::now();
             let nanos = now.as_nanos().saturating_sub(began.as_nanos());
-            let worn = self.memory_limit.is_exceeded();
+            let left = if self.turn == Turn::Copy { self.hand_over() } else { None };
+            let worn = match self.turn {
+                Turn::All => self.memory_limit.is_exceeded(),
+                Turn::Copy | Turn::Last => left.is_none(),
+            };
             match uncommon {
                 None => {
                     let run_time = nanos;
@@ -152,6 +216,10 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                         Finished { task, attempt, ring_index, run_time, began, worn, outcome };
                     self.reporter.send_unannounced(&FromWorker::Finished(end))?;
                 }
+            }
+            if self.turn != Turn::All {
+                self.reporter.announce()?;
+                return Ok(left.map_or(LoopEnd::Worn, LoopEnd::Done));
             }
             let behind = self.receiver.behind();
             let left = nanos.saturating_mul(behind);

@@ -37,6 +37,7 @@ mod bounded;
 mod buffers;
 pub mod context;
 mod control;
+mod copies;
 mod early;
 mod emit;
 mod error;

@@ -12,8 +12,9 @@ use brigade_wire::link::{LinkReceiver, LinkSender};
 
 use crate::bootstrap::{self, Connected, Link};
 use crate::buffers;
+use crate::copies;
 use crate::early;
-use crate::event_loop::EventLoop;
+use crate::event_loop::{EventLoop, LoopEnd};
 use crate::exit_code;
 use crate::functions::{Functions, Named};
 use crate::marker::Marker;
@@ -95,6 +96,7 @@ fn work(
     receiver: impl LinkReceiver,
 ) -> i32 {
     let Connected { slots, arenas, mut memory_limit, message_limit, control, host, .. } = connected;
+    let copies = connected.copies;
     let (mut setup, mut sandbox) = (connected.setup, connected.sandbox);
     let functions = Arc::new(Functions::new(named, host));
     if let Some(arenas) = &arenas {
@@ -151,10 +153,20 @@ fn work(
         EventLoop::new(sender, receiver, slots, arenas, message_limit, known, memory_limit);
     // The end of the process releases all of it at once.
     let mut event_loop = ManuallyDrop::new(event_loop);
+    let copy = copies.and_then(|grace| copies::next(&mut event_loop, grace));
+    let copy = copy.map(ManuallyDrop::new);
     let code = match event_loop.run() {
-        Ok(()) => {
-            setup.finalize(&functions);
+        Ok(end) => {
+            if let Some(copy) = &copy {
+                copy.exit_soon();
+            }
+            if !matches!(end, LoopEnd::Passed(_)) {
+                setup.finalize(&functions);
+            }
             origin.end_copy();
+            if let Some(copy) = copy {
+                copy.leave(end);
+            }
             exit_code::STOPPED
         }
         Err(error) => {

@@ -100,6 +100,7 @@ impl Host {
             events: None,
             link: LinkKind::Ipc,
             pinned: false,
+            copies: None,
             max_rss: 0,
             max_growth: 0,
             depth: 1,

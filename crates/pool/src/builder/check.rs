@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_supervisor::check_variable;
+use brigade_sandbox::Limits;
+use brigade_supervisor::{Settings, Start, check_variable};
+use brigade_sys::orphans;
 
 use super::PoolBuilder;
 use super::confine::prepare_limits;
@@ -40,7 +42,18 @@ impl PoolBuilder {
         require(min_workers <= workers, "min_workers", || {
             format!("must be at most `workers` ({workers}), but is {min_workers}")
         })?;
-        let ahead = self.spares_as_workers && cores.is_none();
+        let supervisor = &mut config.supervisor;
+        supervisor.connector = config.link.connector()?;
+        let copies = self.is_fresh && can_copy(supervisor) && self.initializer.is_none();
+        config.scheduler.copies = copies;
+        if copies {
+            supervisor.copies = Some(config.scheduler.stop_grace);
+            (supervisor.credit, config.scheduler.credit) = (CREDIT_OF_COPIES, CREDIT_OF_COPIES);
+        }
+        if self.is_fresh {
+            config.scheduler.max_tasks = if copies { None } else { Some(1) };
+        }
+        let ahead = self.is_fresh && !copies && cores.is_none();
         let spare = self.spare_workers.unwrap_or(if ahead { workers } else { 0 });
         require(workers.saturating_add(spare) <= MAX_WORKERS, "spare_workers", || {
             format!("with `workers` ({workers}), must be at most {MAX_WORKERS}, but is {spare}")
@@ -54,7 +67,6 @@ impl PoolBuilder {
         config.cores = cores.map(Arc::new);
 
         let supervisor = &mut config.supervisor;
-        supervisor.connector = config.link.connector()?;
         supervisor.is_pinned = config.cores.is_some();
         supervisor.depth = brigade_worker::context::depth().unwrap_or(0) + 1;
         for (key, value) in supervisor.command.iter().flat_map(|line| &line.environment) {
@@ -78,6 +90,23 @@ impl PoolBuilder {
         }
         Ok(config)
     }
+}
+
+/// Tasks that a worker has which copies itself for each: one that runs, and one for the next copy.
+/// The time that a task takes says nothing about the time of a copy.
+const CREDIT_OF_COPIES: u16 = 2;
+
+/// Returns `true` if workers may run tasks in copies of themselves. In a sandbox they may not make
+/// any, and limits are those of the worker. Elsewhere the link has a thread, or each process is to
+/// be executed. A copy that dies with its worker would be a zombie of this process if that adopts
+/// orphans.
+fn can_copy(settings: &Settings) -> bool {
+    settings.connector.is_none()
+        && settings.start != Start::Exec
+        && settings.sandbox.is_none()
+        && settings.limits == Limits::new()
+        && settings.max_rss.is_none()
+        && !orphans::come_here()
 }
 
 fn available_cores() -> usize {

@@ -80,12 +80,21 @@ impl PoolBuilder {
     }
 
     /// Runs each task in a process of its own, for code that leaks, keeps global state, or handles
-    /// the input of strangers. Everything else about tasks is as always.
+    /// the input of strangers. Everything else about tasks is as always. A chunk of a map is one
+    /// task.
     ///
-    /// The processes start ahead of the tasks: as many [spare workers](Self::spare_workers) as
-    /// there are [`workers`](Self::workers) are kept ready, or none if workers are pinned, unless
-    /// that was set. A chunk of a map is one task; see
-    /// [`max_tasks_per_worker`](Self::max_tasks_per_worker), of which this is the smallest value.
+    /// Each worker makes a copy of itself for the next task ahead of time, by `fork`, and never
+    /// runs one itself. The copy has what the worker has set up before its first task, such as a
+    /// [`preload`](Self::preload)ed table, and nothing of earlier tasks. `worker::id` is that of
+    /// the worker, and `std::process::id` that of the copy. A task that ends its process ends the
+    /// worker, too, which is replaced.
+    ///
+    /// A worker runs one task and is replaced where it cannot or should not copy itself: with
+    /// [`Start::Exec`], an initializer, a sandbox, limits or `max_worker_rss`, over ipc, if `main`
+    /// starts threads before `init`, and if this process is number 1 of its container (start the
+    /// container with an init, such as `docker run --init`). Then, except for such threads, as many
+    /// [spare workers](Self::spare_workers) as there are [`workers`](Self::workers) are kept ready,
+    /// or none if workers are pinned, unless that was set.
     ///
     /// ```no_run
     /// fn compile(source: String) -> Result<Vec<u8>, String> {
@@ -101,8 +110,7 @@ impl PoolBuilder {
     /// # }
     /// ```
     pub fn fresh_process_per_task(mut self) -> Self {
-        self.config.scheduler.max_tasks = Some(1);
-        self.spares_as_workers = true;
+        self.is_fresh = true;
         self
     }
 }

@@ -100,7 +100,7 @@ impl Core {
                 self.replies.push_back(Event::Observed { task, seen });
             }
             Action::Inspect { worker } => {
-                if self.worker_slot(worker).is_some_and(|slot| slot.process.is_stopped()) {
+                if self.is_stopped(worker) {
                     self.replies.push_back(Event::FoundStopped { worker });
                 }
             }

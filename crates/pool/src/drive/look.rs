@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use brigade_scheduler::{Event, TaskKey, TaskRef, Usage};
 use brigade_supervisor::note;
-use brigade_wire::{Attempt, WorkerId};
+use brigade_wire::link::LinkSender;
+use brigade_wire::{Attempt, ToWorker, WorkerId};
 
 use super::deferred::Deferred;
 use super::shared::Core;
@@ -44,9 +45,30 @@ impl Core {
     pub(super) fn prepare_for(&mut self, worker: WorkerId, key: TaskKey, deferred: &mut Deferred) {
         let cell = self.scheduler.task(key).filter(|cell| !cell.is_ordinary());
         let memory = cell.and_then(TaskCell::own_memory_limit);
+        if self.scheduler.runs_copies() && cell.is_some_and(TaskCell::is_limited) {
+            self.send_before_limited(worker);
+        }
         let is_prepared = self.worker_slot(worker).is_some_and(|slot| slot.is_prepared);
         if memory.is_some() || is_prepared {
             self.prepare_worker(worker, memory, deferred);
+        }
+    }
+
+    /// Returns `true` if a worker, or the copy of it that runs a task, is stopped by a signal.
+    pub(super) fn is_stopped(&self, worker: WorkerId) -> bool {
+        let copies = self.scheduler.runs_copies();
+        self.worker_slot(worker).is_some_and(|slot| slot.process.is_stopped(copies))
+    }
+
+    /// Lets a worker that copies itself run the next task in its own process, which is the one that
+    /// is measured and limited here.
+    #[cold]
+    fn send_before_limited(&mut self, worker: WorkerId) {
+        if let Some(connection) = self.connection_mut(worker) {
+            let mut head = Vec::new();
+            ToWorker::Yourself.encode_head(&mut head);
+            // If the worker is gone, so is the task that follows.
+            let _ = connection.link.send(&head, &[]);
         }
     }
 

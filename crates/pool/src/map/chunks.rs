@@ -111,9 +111,10 @@ impl<'pool, I> Chunks<'pool, I> {
         let function = usable(FunctionRef::to(target, pool.shared().runs_other_command()));
         let seeded = usable(FunctionRef::seeded(target));
         let mut sizing = Sizing::new(pool.workers());
-        if pool.shared().config.scheduler.max_tasks.is_some() {
+        let settings = &pool.shared().config.scheduler;
+        if settings.max_tasks.is_some() || settings.is_fresh() {
             // Workers that retire after a number of tasks get single items, so that they are
-            // counted.
+            // counted. So do processes for a single task.
             sizing.fix(1);
         }
         Self {

@@ -27,6 +27,7 @@ fn settings() -> Settings {
         restart_window: Duration::from_secs(10),
         slow_after: None,
         cores: 1,
+        copies: false,
         trusts_workers: true,
         stop_grace: MILLISECOND,
     }

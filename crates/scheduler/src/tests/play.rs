@@ -68,6 +68,7 @@ prop_compose! {
         max_age in proptest::option::of(1..100_u64),
         quarantine in 1..4_u32,
         restart_limit in prop_oneof![1 => 0..4_u32, 9 => Just(1_000)],
+        copies: bool,
     ) -> Settings {
         Settings {
             credit,
@@ -78,6 +79,7 @@ prop_compose! {
             max_age: max_age.map(Duration::from_millis),
             quarantine,
             restart_limit,
+            copies,
             ..settings(workers)
         }
     }

@@ -69,6 +69,7 @@ pub(super) fn settings(workers: usize) -> Settings {
         stop_grace: Duration::from_secs(1),
         slow_after: None,
         cores: 1,
+        copies: false,
         trusts_workers: true,
     }
 }

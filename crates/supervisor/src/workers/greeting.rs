@@ -104,6 +104,7 @@ impl<'a> Greeting<'a> {
             link,
             folder: folder.map(Path::to_owned).unwrap_or_default(),
             pinned: settings.is_pinned,
+            copies: settings.copies,
             max_rss: settings.max_rss.unwrap_or(0),
             max_growth: settings.limits.memory_limit().map_or(0, |limit| limit / KEPT),
             depth: settings.depth,

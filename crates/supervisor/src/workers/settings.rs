@@ -27,6 +27,9 @@ pub struct Settings {
     pub events: Option<Level>,
     /// `true` if workers are pinned to cores.
     pub is_pinned: bool,
+    /// Time that a copy may take to exit, if each worker runs each task in a copy of itself; only
+    /// over rings.
+    pub copies: Option<Duration>,
     /// Memory after which a worker asks to be replaced.
     pub max_rss: Option<u64>,
     /// The version that the workers' program must have.

@@ -349,9 +349,10 @@ impl WorkerProcess {
         Ok(())
     }
 
-    /// Returns `true` if the process is stopped by a signal.
-    pub fn is_stopped(&self) -> bool {
-        self.running.get().is_some_and(|running| running.process.is_stopped())
+    /// Returns `true` if the process is stopped by a signal, or a child of it if that counts.
+    pub fn is_stopped(&self, with_children: bool) -> bool {
+        let process = self.running.get().map(|running| &running.process);
+        process.is_some_and(|it| it.is_stopped() || (with_children && it.has_stopped_child()))
     }
 
     /// Waits for the end of the process, and reaps it.

@@ -46,7 +46,13 @@ impl Ranges {
         Some(start)
     }
 
-    fn remove(&mut self, range: Range<usize>) {
+    /// Returns the warm ranges, in their order.
+    pub(super) fn warm(&self) -> impl Iterator<Item = Range<usize>> {
+        self.warm.by_start.iter().map(|(&start, &end)| start..end)
+    }
+
+    /// Takes the parts of a range that are free.
+    pub(super) fn remove(&mut self, range: Range<usize>) {
         self.free.remove(&range);
         self.warm.remove(&range);
     }

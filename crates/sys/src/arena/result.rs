@@ -26,20 +26,20 @@ use crate::sync::Mutex;
 pub struct ResultArena {
     mapping: Arc<Mapping>,
     inode: u64,
-    budget: usize,
+    pub(super) budget: usize,
     protection: Protection,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// A task may fork: the copy of the worker may neither allocate nor free blocks here.
     origin: Origin,
 }
 
 #[derive(Debug)]
-struct State {
-    ranges: Ranges,
+pub(super) struct State {
+    pub(super) ranges: Ranges,
     /// Blocks without a handle that the host had not released yet.
-    lent: Vec<Block>,
+    pub(super) lent: Vec<Block>,
     /// Bytes of all blocks that are not free.
-    used: usize,
+    pub(super) used: usize,
 }
 
 /// Memory that was taken.
@@ -52,20 +52,20 @@ struct Place {
 #[derive(Debug)]
 pub(super) struct Block {
     /// All bytes, in whole pages.
-    range: Range<usize>,
+    pub(super) range: Range<usize>,
     /// The header lies directly before the payload.
-    header: usize,
+    pub(super) header: usize,
     /// Pages that this process can only read for now.
-    protected: Range<usize>,
+    pub(super) protected: Range<usize>,
     /// One of the [counters](super::counters). The other one is in the header: reaching that takes
     /// as long as the rest of a hand-over if the block is larger than the caches.
-    exported: AtomicU64,
+    pub(super) exported: AtomicU64,
     /// The value of `exported` before any message has named the block.
     unexported: u64,
 }
 
 impl Block {
-    fn new(range: Range<usize>, header: usize) -> Self {
+    pub(super) fn new(range: Range<usize>, header: usize) -> Self {
         Self { range, header, protected: 0..0, exported: AtomicU64::new(0), unexported: 0 }
     }
 
@@ -205,6 +205,11 @@ impl ResultArena {
         LentBlock::new(&self.mapping, offset, length)
     }
 
+    /// Returns the number of bytes for blocks.
+    pub(super) fn length(&self) -> usize {
+        self.mapping.len() - control::length()
+    }
+
     #[cfg(test)]
     pub(super) fn used(&self) -> usize {
         self.state.lock().used
@@ -285,7 +290,7 @@ impl ResultArena {
         self.reclaim_into(&mut self.state.lock());
     }
 
-    fn reclaim_into(&self, state: &mut State) {
+    pub(super) fn reclaim_into(&self, state: &mut State) {
         let mut index = 0;
         while let Some(block) = state.lent.get(index) {
             if self.counters(block).is_released() {

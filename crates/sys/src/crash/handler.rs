@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
@@ -17,12 +17,14 @@ const PATIENCE: c_int = 50;
 
 /// Everything that the handlers need. Made once, and never freed.
 pub(super) struct Installed {
-    /// The process that was prepared, and not a copy of it.
-    pub(super) process: libc::pid_t,
+    /// The process that was prepared, and not a copy of it, unless that [follows](follow) it.
+    pub(super) process: AtomicI32,
     pub(super) crash: Record,
     pub(super) sample: Record,
     /// `/proc/self/maps`, which a process in a sandbox could not open.
-    pub(super) maps: OwnedFd,
+    /// -1 in a copy that follows, until it needs it: the file shows the memory of the process that
+    /// has opened it.
+    pub(super) maps: AtomicI32,
     pub(super) control: Control,
     pub(super) notices: Notices,
     /// The address of a pointer to the message with which the C library aborts; 0 if it has none.
@@ -49,7 +51,25 @@ pub(super) fn installed() -> Option<&'static Installed> {
     // SAFETY: the pointer is null or that of a value which is never freed.
     let installed = unsafe { INSTALLED.load(Ordering::Acquire).as_ref() }?;
     // SAFETY: it only asks for a number.
-    (unsafe { libc::getpid() } == installed.process).then_some(installed)
+    (unsafe { libc::getpid() } == installed.process.load(Ordering::Relaxed)).then_some(installed)
+}
+
+/// The copy that is sampled in place of this process; 0 if there is none.
+static SAMPLED: AtomicI32 = AtomicI32::new(0);
+
+/// Lets a copy of this process be sampled in its place, or this process itself if it is 0.
+pub(crate) fn sample_instead(copy: libc::pid_t) {
+    SAMPLED.store(copy, Ordering::Relaxed);
+}
+
+/// Lets this copy record its crashes in place of the process that it is a copy of.
+pub(crate) fn follow() {
+    SAMPLED.store(0, Ordering::Relaxed);
+    // SAFETY: as in `installed`.
+    let Some(installed) = (unsafe { INSTALLED.load(Ordering::Acquire).as_ref() }) else { return };
+    installed.maps.store(-1, Ordering::Relaxed);
+    // SAFETY: it only asks for a number.
+    installed.process.store(unsafe { libc::getpid() }, Ordering::Relaxed);
 }
 
 /// Records the crash, and lets the signal end the process.
@@ -114,6 +134,12 @@ fn crashed(
 /// Records where the thread is, and lets it go on.
 pub(super) unsafe extern "C" fn on_sample(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
     let Some(installed) = installed() else { return };
+    let copy = SAMPLED.load(Ordering::Relaxed);
+    if copy != 0 {
+        // SAFETY: a child that is not reaped, so the number is its own.
+        unsafe { libc::kill(copy, libc::SIGURG) };
+        return;
+    }
     // SAFETY: the kernel passes a valid structure to handlers with SA_SIGINFO.
     let context = unsafe { &*context.cast::<ucontext_t>() };
     let record = installed.sample;
@@ -138,7 +164,15 @@ pub(super) unsafe extern "C" fn on_sample(_: c_int, _: *mut siginfo_t, context: 
 impl Installed {
     fn maps(&self) -> MapsFile {
         let may_query = self.may_query.load(Ordering::Relaxed);
-        MapsFile { descriptor: self.maps.as_raw_fd(), may_query }
+        let mut descriptor = self.maps.load(Ordering::Relaxed);
+        if descriptor == -1 {
+            // SAFETY: the path ends with a zero.
+            descriptor = unsafe {
+                libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC)
+            };
+            self.maps.store(descriptor, Ordering::Relaxed);
+        }
+        MapsFile { descriptor, may_query }
     }
 
     /// Sends a packet to the host, unless the control socket is gone.

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -107,10 +107,10 @@ pub fn install(
     let Handlers { overflow_handler, abort_message } = handlers()?;
     let installed = Installed {
         // SAFETY: it only asks for a number.
-        process: unsafe { libc::getpid() },
+        process: AtomicI32::new(unsafe { libc::getpid() }),
         crash: Record(&words[..RECORD]),
         sample: Record(&words[RECORD..]),
-        maps,
+        maps: AtomicI32::new(maps.into_raw_fd()),
         control,
         notices,
         abort_message,

@@ -72,6 +72,12 @@ pub(super) fn parent_of(pid: u32) -> io::Result<Option<u32>> {
     Ok(field.and_then(|field| field.parse().ok()))
 }
 
+/// Returns `true` if a process with this number is stopped by a signal.
+pub(super) fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+}
+
 /// Returns `true` if the error is a lack of descriptors, memory or watches, and says nothing about
 /// the process.
 pub fn is_shortage(error: &io::Error) -> bool {

@@ -22,6 +22,7 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
         events: None,
         link: LinkKind::Ipc,
         pinned: false,
+        copies: None,
         max_rss: 0,
         max_growth: 0,
         depth: 1,
@@ -45,7 +46,7 @@ prop_compose! {
         let events = lifeline.then_some(EventLevel::Debug);
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
-            version, token, worker, pool, message_limit, slots, lifeline, events, link, arenas, folder, pinned: true, max_rss: 7, max_growth: 8, sandbox: None, depth, identity,
+            version, token, worker, pool, message_limit, slots, lifeline, events, link, arenas, folder, pinned: true, copies: Some(Duration::from_millis(9)), max_rss: 7, max_growth: 8, sandbox: None, depth, identity,
             preload: None, initializer, finalizer, terms: [3, 4],
         }
     }

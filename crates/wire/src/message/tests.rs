@@ -203,9 +203,16 @@ fn held(outcome: &Outcome<'_>) -> usize {
 #[test]
 fn stop_is_exactly_one_word() {
     let mut bytes = Vec::new();
-    ToWorker::Stop.encode_head(&mut bytes);
-    assert_eq!(ToWorker::decode(&bytes), Ok(ToWorker::Stop));
+    for message in [ToWorker::Stop, ToWorker::Yourself] {
+        bytes.clear();
+        message.encode_head(&mut bytes);
+        assert_eq!(bytes.len(), 8);
+        assert_eq!(ToWorker::decode(&bytes), Ok(message));
+    }
     bytes.push(0);
+    assert!(ToWorker::decode(&bytes).is_err());
+    bytes.pop();
+    bytes[1] = 2;
     assert!(ToWorker::decode(&bytes).is_err());
 }
 

@@ -63,6 +63,14 @@ impl Consumer {
         look(self.region.words(), self.cursor.capacity - 1, self.cursor.position)
     }
 
+    /// Goes on after another consumer of the same ring, which has ended between two messages.
+    ///
+    /// # Errors
+    /// [`LinkError::Protocol`] if the words of the ring are invalid.
+    pub fn resume(&mut self) -> Result<(), LinkError> {
+        self.cursor.resume(self.region.words())
+    }
+
     /// Creates the consumer of a new ring, for messages of at most `limit` bytes.
     pub fn new(region: Region, limit: usize) -> Self {
         let cursor = ReadCursor::new(region.capacity(), limit);
@@ -166,6 +174,15 @@ impl ReadCursor {
             assembly: Assembly::new(limit),
             broken: None,
         }
+    }
+
+    pub(super) fn resume<W: Word>(&mut self, words: &[W]) -> Result<(), LinkError> {
+        let tail = words[TAIL].load(Ordering::Acquire);
+        if tail < self.position {
+            return Err(self.breaks("ring tail out of range"));
+        }
+        (self.position, self.head) = (tail, tail);
+        self.find_published(words).map(|_| ())
     }
 
     #[inline]

@@ -118,6 +118,14 @@ impl Producer {
         WriteCursor::set_more(self.region.words(), more);
     }
 
+    /// Goes on after another producer of the same ring, which has ended.
+    ///
+    /// # Errors
+    /// [`LinkError::Protocol`] if the words of the ring are invalid.
+    pub fn resume(&mut self) -> Result<(), LinkError> {
+        self.cursor.resume(self.region.words())
+    }
+
     /// Returns the number of words written since the beginning.
     #[inline]
     pub fn sent(&self) -> u64 {
@@ -152,6 +160,19 @@ pub(super) struct WriteCursor {
 impl WriteCursor {
     pub(super) fn new(capacity: usize) -> Self {
         Self { capacity, position: 0, tail: 0, broken: false }
+    }
+
+    pub(super) fn resume<W: Word>(&mut self, words: &[W]) -> Result<(), LinkError> {
+        let head = words[HEAD].load(Ordering::Acquire);
+        let tail = words[TAIL].load(Ordering::Acquire);
+        self.broken |= head < self.position
+            || tail < self.tail
+            || head.checked_sub(tail).is_none_or(|used| used > self.capacity as u64);
+        if self.broken {
+            return Err(LinkError::Protocol(TAIL_OUT_OF_RANGE));
+        }
+        (self.position, self.tail) = (head, tail);
+        Ok(())
     }
 
     #[inline]

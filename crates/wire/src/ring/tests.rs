@@ -71,6 +71,51 @@ proptest! {
     }
 
     #[test]
+    fn another_end_goes_on_where_the_last_one_has_ended(
+        steps in proptest::collection::vec((0..5_u8, 0..90_usize), 1..200)
+    ) {
+        let (mut producer, mut consumer, segment) = ring(4096);
+        let region = Region::new(&segment, 0, words(CAPACITY));
+        let mut waiting = std::collections::VecDeque::new();
+        for (number, (step, size)) in steps.into_iter().enumerate() {
+            match step {
+                0 => {
+                    producer = Producer::new(region.clone());
+                    producer.resume().expect("honest");
+                }
+                1 => {
+                    consumer = Consumer::new(region.clone(), 4096);
+                    consumer.resume().expect("honest");
+                }
+                2 => {
+                    let expected: Option<Vec<u8>> = waiting.pop_front();
+                    prop_assert_eq!(pop(&mut consumer).expect("honest"), expected.as_deref());
+                }
+                _ => {
+                    let message = vec![u8::try_from(number).expect("few"); size + 1];
+                    if producer.push(&message, &[], 0).expect("honest") != Pushed::Full {
+                        waiting.push_back(message);
+                    }
+                }
+            }
+        }
+        for expected in waiting {
+            prop_assert_eq!(pop(&mut consumer).expect("honest"), Some(expected.as_slice()));
+        }
+    }
+
+    #[test]
+    fn an_end_never_goes_on_over_impossible_words(words in any::<[u64; 2]>(), small: bool) {
+        let (mut producer, mut consumer, segment) = ring(4096);
+        let [head, tail] = if small { words.map(|word| word % 128) } else { words };
+        segment.words()[HEAD].store(head, Ordering::Relaxed);
+        segment.words()[TAIL].store(tail, Ordering::Relaxed);
+        let possible = tail <= head && head - tail <= CAPACITY as u64;
+        prop_assert_eq!(producer.resume().is_ok(), possible);
+        prop_assert_eq!(consumer.resume().is_ok(), possible);
+    }
+
+    #[test]
     fn both_sides_survive_any_overwritten_memory(
         scribbles in proptest::collection::vec((0..words(CAPACITY), any::<u64>(), any::<bool>()), 1..200)
     ) {

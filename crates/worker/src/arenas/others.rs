@@ -48,6 +48,11 @@ impl OtherArenas {
         }
     }
 
+    /// Returns `true` if no arena was received.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.lock().is_empty()
+    }
+
     /// Maps the next arena that the host has sent.
     fn receive(&self) -> io::Result<ForeignArena> {
         match self.control.try_receive()? {

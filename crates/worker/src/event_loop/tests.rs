@@ -26,7 +26,7 @@ const LIMIT: usize = 1024;
 struct Host {
     end: memory::End,
     slots: SlotTable,
-    event_loop: JoinHandle<Result<(), LoopError>>,
+    event_loop: JoinHandle<Result<LoopEnd, LoopError>>,
     next: u64,
 }
 
@@ -201,7 +201,7 @@ impl Host {
         self.send(0, function_of(double), &4_u32);
         assert_eq!(self.value::<u32>(), 8, "the loop no longer works");
         self.post(&ToWorker::Stop);
-        assert!(matches!(self.event_loop.join(), Ok(Ok(()))));
+        assert!(matches!(self.event_loop.join(), Ok(Ok(LoopEnd::Stopped))));
     }
 }
 

@@ -108,6 +108,10 @@ impl LinkSender for WorkerSender {
         let sent = self.producer.sent();
         self.doorbell.ring_later(now, left, sent, || self.producer.taken()).map_err(LinkError::Io)
     }
+
+    fn resume(&mut self) -> Result<(), LinkError> {
+        self.producer.resume()
+    }
 }
 
 impl WorkerSender {
@@ -149,6 +153,10 @@ impl LinkReceiver for WorkerReceiver {
     #[inline]
     fn behind(&self) -> u64 {
         self.consumer.behind()
+    }
+
+    fn resume(&mut self) -> Result<(), LinkError> {
+        self.consumer.resume()
     }
 }
 
