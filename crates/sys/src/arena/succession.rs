@@ -15,7 +15,7 @@ use super::ranges::Ranges;
 use super::result::{Block, ResultArena, State};
 
 /// A block that the host has not released: its first byte, its end, its header, and how often
-/// messages have named it. Or free and warm memory: its first byte, its end, [`WARM`], 0.
+/// messages have named it. Or free and warm memory: its first byte, its end, all ones, 0.
 pub type LeftBlock = [u64; 4];
 
 const WARM: u64 = u64::MAX;
