@@ -160,6 +160,7 @@ impl TaskCell {
     }
 
     /// Returns the limit on memory that the task has for itself.
+    /// Returns `true` if the task has a limit on memory or processor time.
     pub(crate) fn is_limited(&self) -> bool {
         let limits = self.deadlines().map(|deadlines| deadlines.limits);
         limits.is_some_and(|limits| limits.cpu.is_some() || limits.memory.is_some())

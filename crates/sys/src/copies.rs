@@ -11,11 +11,10 @@
 //!   [origin](crate::fork) of all that its original is the origin of.
 //! - The kernel kills the copy when its original ends. Both are in one group.
 //! - The original adopts the orphans of its copies and reaps them, so it knows whether a copy has
-//!   left processes behind. It blocks all signals, which those for the group are not meant for.
+//!   left processes behind. It blocks signals, because those for the group are for the copy.
 //! - A copy leaves a number and some words in shared memory. They count only if it exits in order
 //!   after that.
 
-use std::ffi::c_int;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
@@ -24,13 +23,13 @@ use std::time::Duration;
 use rustix::io::retry_on_intr;
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, WaitId, WaitIdOptions, getpid, getrlimit,
-    set_child_subreaper, set_dumpable_behavior, setrlimit, waitid,
+    set_dumpable_behavior, setrlimit, waitid,
 };
 
-use crate::process::Exit;
+use crate::process::{Exit, exit_of};
 use crate::segment::Segment;
-use crate::signals::{self, Blocked};
-use crate::{crash, fork, parent_death, sibling};
+use crate::signals::{self, Blocked, EXIT_OF_SIGNALS};
+use crate::{crash, fork, orphans, parent_death, sibling};
 
 /// Makes copies of this process, one after the other.
 #[derive(Debug)]
@@ -78,7 +77,7 @@ impl Copies {
             return Err("its kernel has no memory that is empty in copies".into());
         }
         let left = Segment::create("brigade-copies", WORDS + MOST_WORDS)
-            .and_then(|left| set_child_subreaper(Some(getpid())).map(|()| left).map_err(Into::into))
+            .and_then(|left| orphans::adopt().map(|()| left))
             .map_err(|error| format!("it cannot prepare copies of itself: {error}"))?;
         Ok(Self { left, number: 0, blocked: None })
     }
@@ -181,8 +180,7 @@ fn ended_child() -> Option<(libc::pid_t, Exit)> {
         let info = info.assume_init();
         (info.si_pid(), info.si_code, info.si_status())
     };
-    let is_exit = code == libc::CLD_EXITED;
-    Some((pid, if is_exit { Exit::Code(status) } else { Exit::Signal(status) }))
+    Some((pid, exit_of(code, status)))
 }
 
 fn reap(child: libc::pid_t) {
@@ -214,9 +212,6 @@ pub fn end_like(exit: Exit) -> ! {
     signals::end_by(signal);
     sibling::end_at_once(EXIT_OF_SIGNALS + signal)
 }
-
-/// The exit code with which shells report a signal is this number more.
-const EXIT_OF_SIGNALS: c_int = 128;
 
 #[cfg(test)]
 mod tests {

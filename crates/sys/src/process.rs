@@ -20,6 +20,7 @@ mod last_line;
 mod signal;
 
 pub use descendants::is_shortage;
+pub(crate) use ended::exit_of;
 pub use ended::{Ended, Usage};
 pub use environment::environment_of;
 pub use exit::{Exit, signal_name};

@@ -14,7 +14,7 @@
 //!   whose server is killed before it has answered finds its child there.
 
 use std::ffi::{c_int, c_void};
-use std::io;
+use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -202,8 +202,9 @@ pub fn change_folder(folder: impl AsFd) -> io::Result<()> {
     Ok(rustix::process::fchdir(folder)?)
 }
 
-/// Writes what C code has printed and not written yet, which each copy would write otherwise.
-pub fn flush_c_streams() {
+/// Writes what this process has printed and not written yet, which each copy would write otherwise.
+pub fn flush_output() {
+    let _ = io::stdout().flush();
     // SAFETY: a null pointer stands for all streams, which the library locks itself.
     unsafe { libc::fflush(ptr::null_mut()) };
 }

@@ -89,6 +89,9 @@ pub(crate) fn end_by(signal: c_int) {
     }
 }
 
+/// The exit code with which shells report a signal is this number more.
+pub(crate) const EXIT_OF_SIGNALS: c_int = 128;
+
 /// Discards the signals that are blocked in this thread and pending.
 pub(crate) fn discard_pending() {
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -244,7 +244,7 @@ impl<'a> ToWorker<'a> {
             return match (reader.0, flags) {
                 ([], 0) => Ok(Self::Stop),
                 ([], YOURSELF) => Ok(Self::Yourself),
-                _ => Err(MessageError::Decode("stop message with more than a known flag")),
+                _ => Err(MessageError::Decode("malformed stop message")),
             };
         }
         let task = TaskId::new(reader.word()?);

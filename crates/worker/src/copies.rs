@@ -5,7 +5,6 @@
 //! not have, such as a buffer that the host still reads. Then it asks the host to replace the
 //! worker, and this process ends with it.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use brigade_sys::copies::{self, Copies, end_like};
@@ -59,9 +58,7 @@ pub(crate) fn next<S: LinkSender, R: LinkReceiver>(
     grace: Duration,
 ) -> Option<Copy> {
     let grace = grace.min(LONGEST_GRACE);
-    // Otherwise each copy would write what `main` has printed.
-    let _ = io::stdout().flush();
-    sibling::flush_c_streams();
+    sibling::flush_output();
     event_loop.set_turn(Turn::Last);
     let mut copies = match Copies::new() {
         Ok(copies) => copies,

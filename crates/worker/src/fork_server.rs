@@ -102,9 +102,7 @@ fn serve_forks(
     clock::now();
     let _ = crash::prepare();
     let _ = Origin::here();
-    // Otherwise each copy would write what `main` has printed.
-    let _ = io::stdout().flush();
-    sibling::flush_c_streams();
+    sibling::flush_output();
     let (ours, _) = Inherited::now().map_err(failed_to("read /proc"))?;
     let identity = *build_identity().as_bytes();
     send(&control, FromForkServer::Serving { identity, small_pages })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brigade_scheduler::{Action, Event, KillCause, Observation, TaskEnd, TaskKey, TaskRef};
 use brigade_supervisor::{Connection, WorkerProcess, note};
 use brigade_sys::clock::{Monotonic, now};
-use brigade_wire::link::{LinkError, LinkSender};
+use brigade_wire::link::LinkError;
 use brigade_wire::slots::{Revocation, SlotState, SlotTable, slot_tag};
 use brigade_wire::{Attempt, Function, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
 
@@ -75,12 +75,7 @@ impl Core {
             }
             Action::Stop { worker } => {
                 self.observers.worker_leaving(now, worker);
-                if let Some(connection) = self.connection_mut(worker) {
-                    let mut head = Vec::new();
-                    ToWorker::Stop.encode_head(&mut head);
-                    // If the worker is gone, there is nothing to stop.
-                    let _ = connection.link.send(&head, &[]);
-                }
+                self.tell(worker, &ToWorker::Stop);
             }
             Action::Terminate { worker } => {
                 self.observers.worker_leaving(now, worker);

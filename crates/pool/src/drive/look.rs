@@ -46,7 +46,8 @@ impl Core {
         let cell = self.scheduler.task(key).filter(|cell| !cell.is_ordinary());
         let memory = cell.and_then(TaskCell::own_memory_limit);
         if self.scheduler.runs_copies() && cell.is_some_and(TaskCell::is_limited) {
-            self.send_before_limited(worker);
+            // Its own process is the one that is measured and limited here.
+            self.tell(worker, &ToWorker::Yourself);
         }
         let is_prepared = self.worker_slot(worker).is_some_and(|slot| slot.is_prepared);
         if memory.is_some() || is_prepared {
@@ -60,14 +61,13 @@ impl Core {
         self.worker_slot(worker).is_some_and(|slot| slot.process.is_stopped(copies))
     }
 
-    /// Lets a worker that copies itself run the next task in its own process, which is the one that
-    /// is measured and limited here.
+    /// Sends a message without a payload.
     #[cold]
-    fn send_before_limited(&mut self, worker: WorkerId) {
+    pub(super) fn tell(&mut self, worker: WorkerId, message: &ToWorker<'_>) {
         if let Some(connection) = self.connection_mut(worker) {
             let mut head = Vec::new();
-            ToWorker::Yourself.encode_head(&mut head);
-            // If the worker is gone, so is the task that follows.
+            message.encode_head(&mut head);
+            // If the worker is gone, nothing is left to do what it says.
             let _ = connection.link.send(&head, &[]);
         }
     }

@@ -11,6 +11,7 @@ use libc::{siginfo_t, ucontext_t};
 use super::area::{BEGUN, field};
 use super::install::Notices;
 use super::record::{MapsFile, Record};
+use crate::signals::EXIT_OF_SIGNALS;
 
 /// A second thread that crashes waits this many milliseconds for the end of the process.
 const PATIENCE: c_int = 50;
@@ -240,9 +241,6 @@ fn end_by(signal: c_int, info: &siginfo_t) {
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
     }
 }
-
-/// The exit code with which shells report a signal is this number more.
-const EXIT_OF_SIGNALS: c_int = 128;
 
 /// Returns `false` if a filter of system calls forbids that.
 fn set_action(signal: c_int, action: &libc::sigaction) -> bool {

@@ -55,7 +55,7 @@ pub(super) fn reap(pidfd: BorrowedFd<'_>) -> Result<Option<Ended>, Errno> {
     Ok(unsafe {
         let (info, usage) = (info.assume_init(), usage.assume_init());
         (info.si_pid() != 0).then(|| Ended {
-            exit: exit(info.si_code, info.si_status()),
+            exit: exit_of(info.si_code, info.si_status()),
             usage: Usage::from(usage),
         })
     })
@@ -76,7 +76,8 @@ impl From<libc::rusage> for Usage {
     }
 }
 
-fn exit(code: libc::c_int, status: libc::c_int) -> Exit {
+/// Returns the exit status that `waitid` reports in these two fields.
+pub(crate) fn exit_of(code: libc::c_int, status: libc::c_int) -> Exit {
     if code == libc::CLD_EXITED { Exit::Code(status) } else { Exit::Signal(status) }
 }
 
