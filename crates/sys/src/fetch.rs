@@ -18,6 +18,15 @@ pub fn fetch_for_writing(word: &AtomicU64) {
             options(nostack, preserves_flags, readonly),
         );
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!(
+            "prfm pstl1keep, [{}]",
+            in(reg) std::ptr::from_ref(word),
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = word;
 }

@@ -32,9 +32,9 @@ pub struct WakeSet {
 /// need.
 const TAKEN: usize = 64;
 
-/// The mark: the signal that the open file would send if it sent any. It is the highest signal,
-/// which nobody else asks for.
-const MARK: libc::c_int = 64;
+/// The mark: the signal that the open file would send if it sent any. Nobody else asks for this
+/// one. Emulators keep the highest ones for themselves.
+const MARK: libc::c_int = 40;
 
 /// `fcntl` commands that libc does not name for this target.
 const F_SETSIG: libc::c_int = 10;

@@ -27,7 +27,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scheduler", 4100),
     ("status", 800),
     ("supervisor", 4200),
-    ("sys", 8000),
+    ("sys", 8100),
     ("task", 2400),
     ("testkit", 1000),
     ("testkit-core", 300),
