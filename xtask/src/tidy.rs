@@ -10,6 +10,7 @@ mod circles;
 mod conformance;
 mod dependencies;
 mod errors;
+mod fences;
 mod language;
 mod layering;
 mod length;
@@ -68,6 +69,7 @@ const CHECKS: &[Check] = &[
     conformance::check,
     published::check,
     errors::check,
+    fences::check,
     wrapping::check,
 ];
 

@@ -128,9 +128,9 @@ fn share_of(left: Option<u64>, most: usize, sharers: usize) -> Option<usize> {
 /// Fraction of the address space for all arenas; most of it is the program's.
 const SHARE: usize = 8;
 
-/// Bytes before the payload of a block of results: a cache line, so that header and payload do not
-/// share one.
-pub const HEADER: usize = 64;
+/// Bytes before the payload of a block of results, so that header and payload share no cache line:
+/// some ARM processors have lines of 128 bytes, and those of x86 fetch pairs.
+pub const HEADER: usize = 128;
 
 /// The word of a header that counts the host's releases.
 const RELEASED: usize = 8;

@@ -166,7 +166,7 @@ pub fn lose_the_stack() {
     #[cfg(target_arch = "aarch64")]
     // SAFETY: as above.
     unsafe {
-        std::arch::asm!("mov sp, xzr", "str x0, [sp, #64]", options(noreturn));
+        std::arch::asm!("mov x9, 64", "mov sp, x9", "str x9, [sp]", options(noreturn));
     }
 }
 

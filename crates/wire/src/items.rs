@@ -150,7 +150,11 @@ mod tests {
 
     #[test]
     fn an_item_of_4_gib_is_an_error_and_appends_nothing() {
-        // Nobody reads or writes these pages, so they take no memory.
+        // A small machine refuses that, even though nobody reads or writes these pages.
+        if Vec::<u8>::new().try_reserve(1 << 32).is_err() {
+            println!("left out: needs a machine that grants 4 GiB of memory at once");
+            return;
+        }
         let long = vec![0; 1 << 32];
         let mut items = vec![1, 7];
         assert!(push(&mut items, &long).is_err());

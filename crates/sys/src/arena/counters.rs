@@ -93,6 +93,7 @@ impl<W: Word> Bell<'_, W> {
     /// Announces a waiting thread. Look at the counters after this.
     pub(super) fn announce(&self) {
         self.waiting.add(1, Relaxed);
+        // Pairs with the fence of `ring`: it sees this thread, or this thread the release.
         W::fence(SeqCst);
     }
 
@@ -109,6 +110,7 @@ impl<W: Word> Bell<'_, W> {
     /// Rings after a release if a thread waits. Returns `true` if the threads have to be woken.
     #[must_use]
     pub(super) fn ring(&self) -> bool {
+        // Pairs with the fence of `announce`.
         W::fence(SeqCst);
         let waits = self.waiting.load(Relaxed) != 0;
         if waits {

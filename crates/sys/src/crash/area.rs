@@ -1,7 +1,7 @@
 //! The layout of the shared memory, and the host's view of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::segment::Segment;
 
@@ -159,7 +159,7 @@ fn read(record: &[AtomicU64]) -> Option<Snapshot> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let name = part(field::NAME, NAME_BYTES as u64, NAME_BYTES);
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
-    let snapshot = Snapshot {
+    Some(Snapshot {
         signal: int(&record[field::SIGNAL]),
         code: int(&record[field::CODE]),
         address: word(field::ADDRESS),
@@ -175,9 +175,7 @@ fn read(record: &[AtomicU64]) -> Option<Snapshot> {
         maps: part(field::MAPS, word(field::MAPS_LENGTH), MAPS_BYTES),
         message: text(part(field::MESSAGE, word(field::MESSAGE_LENGTH), MESSAGE_BYTES)),
         is_complete: phase == COMPLETE,
-    };
-    fence(Ordering::Acquire);
-    Some(snapshot)
+    })
 }
 
 /// Returns the low half of a word, in which the worker wrote an `int`.

@@ -47,7 +47,7 @@ impl<W: Word> Count<'_, W> {
         if self.0.add(1_u32.wrapping_neg(), Release) != ONE {
             return false;
         }
-        // Acquire: the drop is after what the other owners did.
+        // Acquire: the drop is after what the other owners did. Pairs with their release above.
         W::fence(Acquire);
         true
     }

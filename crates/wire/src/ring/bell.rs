@@ -52,6 +52,7 @@ impl Bell {
     pub fn sleep_unless(&self, stay_up: impl Fn() -> bool) {
         let word = self.word();
         word.store(ASLEEP, Ordering::SeqCst);
+        // Pairs with the fence of `ring`: it sees the store, or this side what was published.
         fence(Ordering::SeqCst);
         while word.load(Ordering::Relaxed) == ASLEEP {
             if stay_up() {
@@ -66,6 +67,7 @@ impl Bell {
     /// it after publishing. Returns `true` if it woke the other side.
     #[inline]
     pub fn ring(&self) -> bool {
+        // Pairs with the fence of `sleep_unless`.
         fence(Ordering::SeqCst);
         let word = self.word();
         let asleep =
@@ -176,6 +178,7 @@ impl Doorbell {
         if word.load(Ordering::Relaxed) != value {
             word.store(value, Ordering::Relaxed);
             if listener != Listener::Nobody {
+                // Pairs with the fences of `RemoteDoorbell::ring` and `ring_later`.
                 fence(Ordering::SeqCst);
             }
         }
@@ -199,6 +202,7 @@ impl Doorbell {
         if word.load(Ordering::Relaxed) != value {
             word.store(value, Ordering::Relaxed);
             if relies {
+                // Pairs with the fence of `RemoteDoorbell::ring_before_sleep`.
                 fence(Ordering::SeqCst);
             }
         }
@@ -261,6 +265,7 @@ impl RemoteDoorbell {
     /// If a descriptor was closed by other code; a new file with its number is left alone.
     #[inline]
     pub fn ring(&self) -> io::Result<()> {
+        // Pairs with the fence of `Doorbell::listen`.
         fence(Ordering::SeqCst);
         self.wake(self.page.load(LISTENER))
     }
@@ -280,6 +285,7 @@ impl RemoteDoorbell {
         sent: u64,
         taken: impl FnOnce() -> u64,
     ) -> io::Result<()> {
+        // Pairs with the fence of `Doorbell::listen`.
         fence(Ordering::SeqCst);
         let listener = self.page.load(LISTENER);
         if !matches!(listener, 3 | 4) {
@@ -317,6 +323,7 @@ impl RemoteDoorbell {
     /// # Errors
     /// Like `ring`.
     pub fn ring_before_sleep(&self) -> io::Result<()> {
+        // Pairs with the fences of `Doorbell::rely_on_callers` and `listen`.
         fence(Ordering::SeqCst);
         if self.page.load(RELIES) == 1 && self.page.load(LISTENER) == 0 {
             self.thread.try_wake()

@@ -195,8 +195,9 @@ impl ReadCursor {
         words[HEAD].load(Ordering::Relaxed).saturating_sub(self.position) / self.last
     }
 
-    /// Has a fence after the tail was moved: see `WriteCursor::set_more`.
+    /// Returns `true` if the producer has more. Call it after the tail was moved.
     pub(super) fn more_is_waiting<W: Word>(words: &[W]) -> bool {
+        // Pairs with the fence of `WriteCursor::set_more`.
         W::fence(Ordering::SeqCst);
         words[MORE].load(Ordering::Relaxed) != 0
     }
@@ -321,7 +322,8 @@ impl ReadCursor {
         }
         let frame = words[COPY].load(Ordering::Relaxed);
         let copy = std::array::from_fn(|index| words[COPY + 1 + index].load(Ordering::Relaxed));
-        // The producer may have written another one meanwhile.
+        // The producer may have written another one meanwhile. Pairs with the fence of
+        // `WriteCursor::push`.
         W::fence(Ordering::Acquire);
         let is_whole = words[COPY_END].load(Ordering::Relaxed) == self.head;
         let length = usize::try_from(frame & LENGTH).unwrap_or(usize::MAX);

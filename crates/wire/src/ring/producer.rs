@@ -241,7 +241,7 @@ impl WriteCursor {
             self.position = writer.finish();
         }
         // The consumer may be reading the last copy. If it sees anything of this one, it finds that
-        // the end has changed.
+        // the end has changed. Pairs with the fence of `ReadCursor::copied`.
         words[COPY_END].store(0, Ordering::Relaxed);
         W::fence(Ordering::Release);
         words[COPY].store(frame, Ordering::Relaxed);
@@ -298,6 +298,7 @@ impl WriteCursor {
     /// other has done.
     pub(super) fn set_more<W: Word>(words: &[W], more: bool) {
         words[MORE].store(u64::from(more), Ordering::Relaxed);
+        // Pairs with the fence of `ReadCursor::more_is_waiting`.
         W::fence(Ordering::SeqCst);
     }
 
