@@ -46,7 +46,8 @@ pub fn set_of_thread(tid: u32, mask: &[u64]) -> io::Result<()> {
 
 /// Returns the cpu that the calling thread runs on at this moment.
 pub fn current_cpu() -> usize {
-    rustix::thread::sched_getcpu()
+    // SAFETY: no memory is involved. It fails on no kernel that this runs on.
+    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
 /// Runs `f` with the calling thread restricted to `mask`, and restores the thread's mask

@@ -1,18 +1,28 @@
 //! Reads the monotonic clock, which all processes of the machine share.
+//!
+//! Through the C library: rustix asks the kernel where the vDSO is, and reads it there even where
+//! valgrind has taken it away.
 
 use std::time::Duration;
 
 pub use brigade_time::Monotonic;
-use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Returns the current time.
 #[inline]
 pub fn now() -> Monotonic {
-    from_timespec(clock_gettime(ClockId::Monotonic))
+    from_timespec(read(libc::CLOCK_MONOTONIC))
 }
 
 #[inline]
-fn from_timespec(time: Timespec) -> Monotonic {
+fn read(clock: libc::clockid_t) -> libc::timespec {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a structure that is ours. Every kernel that runs this has these clocks.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time
+}
+
+#[inline]
+fn from_timespec(time: libc::timespec) -> Monotonic {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
     Monotonic::from_nanos(seconds * 1_000_000_000 + nanos)
@@ -22,7 +32,7 @@ fn from_timespec(time: Timespec) -> Monotonic {
 /// [`now`].
 #[inline]
 pub fn last_tick() -> Monotonic {
-    from_timespec(clock_gettime(ClockId::MonotonicCoarse))
+    from_timespec(read(libc::CLOCK_MONOTONIC_COARSE))
 }
 
 /// Returns the processor time that all threads of a process have taken; `None` if there is no such
@@ -41,20 +51,20 @@ pub fn cpu_time_of(pid: u32) -> Option<Duration> {
 
 /// Notices ticks of the system timer, which come every 1 to 10 ms.
 #[derive(Debug)]
-pub struct Ticks(Timespec);
+pub struct Ticks(libc::timespec);
 
 impl Ticks {
     /// Notices ticks from now on.
     #[inline]
     #[expect(clippy::new_without_default, reason = "it depends on the time")]
     pub fn new() -> Self {
-        Self(clock_gettime(ClockId::MonotonicCoarse))
+        Self(read(libc::CLOCK_MONOTONIC_COARSE))
     }
 
     /// Returns `true` if there was a tick since the last call.
     #[inline]
     pub fn has_ticked(&mut self) -> bool {
-        let now = clock_gettime(ClockId::MonotonicCoarse);
+        let now = read(libc::CLOCK_MONOTONIC_COARSE);
         let has_ticked = now.tv_nsec != self.0.tv_nsec || now.tv_sec != self.0.tv_sec;
         if has_ticked {
             self.0 = now;
