@@ -12,6 +12,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::arena::mapping::page_size;
 use crate::copy::copy;
+use crate::process::folder_of;
 
 /// Returns the resident bytes of this process, from `/proc/self/statm`.
 ///
@@ -27,7 +28,7 @@ pub fn resident() -> io::Result<u64> {
 /// # Errors
 /// As [`resident`].
 pub fn resident_of(pid: u32) -> io::Result<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/statm"))?;
+    let text = std::fs::read_to_string(folder_of(pid).join("statm"))?;
     bytes_of_field(&text, 1).ok_or_else(|| io::Error::other("malformed /proc/PID/statm"))
 }
 
@@ -36,7 +37,7 @@ pub fn resident_of(pid: u32) -> io::Result<u64> {
 /// # Errors
 /// If the file cannot be read or has another format than the kernel documents (proc(5)).
 pub fn private_of(pid: u32) -> io::Result<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let text = std::fs::read_to_string(folder_of(pid).join("status"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmData:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     Ok(kib.ok_or_else(|| io::Error::other("no `VmData` in /proc/PID/status"))? * 1024)

@@ -16,7 +16,7 @@ use rustix::process::{
 };
 
 use crate::clock::now;
-use crate::process::environment_of;
+use crate::process::{environment_of, folder_of};
 use crate::wait::wait_readable;
 
 /// Makes this process adopt the orphans among its descendants.
@@ -93,7 +93,7 @@ impl Child {
 
     /// Returns the name of the process.
     pub fn name(&self) -> String {
-        let name = fs::read_to_string(format!("/proc/{}/comm", self.pid())).unwrap_or_default();
+        let name = fs::read_to_string(folder_of(self.pid()).join("comm")).unwrap_or_default();
         name.trim_end().to_owned()
     }
 

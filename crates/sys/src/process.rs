@@ -15,6 +15,7 @@ mod descendants;
 mod ended;
 mod environment;
 mod exit;
+mod folder;
 mod foreign;
 mod last_line;
 mod signal;
@@ -24,6 +25,7 @@ pub(crate) use ended::exit_of;
 pub use ended::{Ended, Usage};
 pub use environment::environment_of;
 pub use exit::{Exit, signal_name};
+pub(crate) use folder::{folder_of, has_our_numbers};
 pub use foreign::{ForeignProcess, Swept};
 pub use last_line::last_line;
 pub use signal::Signal;
@@ -262,7 +264,7 @@ impl Process {
     pub fn is_dumping_core(&self) -> bool {
         // Before it is reaped its number belongs to it.
         let dumps = |pid| {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+            let status = std::fs::read_to_string(folder_of(pid).join("status"));
             status.is_ok_and(|status| status.contains("CoreDumping:\t1"))
         };
         let children = || descendants::children(self.pid()).unwrap_or_default();

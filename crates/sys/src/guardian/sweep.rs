@@ -12,6 +12,8 @@ use rustix::fs::{Mode, OFlags, RawDir, Timespec, open, openat, readlinkat_raw};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use rustix::thread::nanosleep;
 
+use crate::process::has_our_numbers;
+
 /// Maximum length of a mark, its final zero byte included.
 pub(super) const LONGEST_MARK: usize = 64;
 
@@ -34,7 +36,7 @@ const CHUNK: usize = 8 * 1024;
 /// Kills every process with this entry in its environment. `mark` ends with a zero byte, as entries
 /// do.
 pub(super) fn kill_marked(mark: &[u8]) {
-    if mark.is_empty() {
+    if mark.is_empty() || !has_our_numbers() {
         return;
     }
     let (mut finds, mut pauses, mut in_vain) = (0, 0, 0);

@@ -4,12 +4,14 @@
 use std::fs;
 use std::io;
 
+use super::folder_of;
+
 /// Returns the children of all threads of a process; empty if the process is gone.
 ///
 /// # Errors
 /// If the system is short of descriptors or memory.
 pub(super) fn children(pid: u32) -> io::Result<Vec<u32>> {
-    let threads = match fs::read_dir(format!("/proc/{pid}/task")) {
+    let threads = match fs::read_dir(folder_of(pid).join("task")) {
         Err(error) if !is_shortage(&error) => return Ok(Vec::new()),
         threads => threads?,
     };
@@ -34,7 +36,7 @@ const FEW_THREADS: usize = 16;
 /// Returns `true` if a short look finds that a process has no children. A process with many threads
 /// may have some.
 pub(super) fn has_none(pid: u32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+    let Ok(threads) = fs::read_dir(folder_of(pid).join("task")) else {
         return false;
     };
     let mut threads = threads.flatten();
@@ -63,7 +65,7 @@ fn children_by_search(parent: u32) -> io::Result<Vec<u32>> {
 /// # Errors
 /// If the system is short of descriptors or memory.
 pub(super) fn parent_of(pid: u32) -> io::Result<Option<u32>> {
-    let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+    let stat = match fs::read_to_string(folder_of(pid).join("stat")) {
         Err(error) if !is_shortage(&error) => return Ok(None),
         stat => stat?,
     };
@@ -74,7 +76,7 @@ pub(super) fn parent_of(pid: u32) -> io::Result<Option<u32>> {
 
 /// Returns `true` if a process with this number is stopped by a signal.
 pub(super) fn is_stopped(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = fs::read_to_string(folder_of(pid).join("stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
 }
 

@@ -4,6 +4,8 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use super::folder_of;
+
 /// Maximum number of pauses for a process that is executing a program.
 const PAUSES: usize = 500;
 
@@ -16,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// takes long if that is read from a disk. This waits for that, for half a second.
 /// `guardian::sweep` does the same without allocating.
 pub fn environment_of(pid: u32) -> Vec<u8> {
-    let file = |name: &str| format!("/proc/{pid}/{name}");
+    let file = |name: &str| folder_of(pid).join(name);
     let environment = || fs::read(file("environ")).unwrap_or_default();
     // Kernel threads and processes that have ended have no program. The command line appears
     // together with the environment.
