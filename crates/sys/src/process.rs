@@ -32,8 +32,8 @@ pub use signal::Signal;
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    Pid, PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, getppid, kill_process_group, pidfd_open,
-    pidfd_send_signal, waitid,
+    Pid, PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, getppid, kill_process,
+    kill_process_group, pidfd_open, pidfd_send_signal, waitid,
 };
 use std::ffi::OsStr;
 use std::io;
@@ -131,7 +131,27 @@ impl Process {
 
     /// Sends a signal to the process. It is not an error if the process has already ended.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        gone_is_fine(pidfd_send_signal(&self.pidfd, signal.into()))
+        match pidfd_send_signal(&self.pidfd, signal.into()) {
+            Err(Errno::NOSYS) => {
+                let mut state = self.state();
+                self.note_loss(&mut state);
+                match *state {
+                    State::Unreaped => self.signal_reserved(signal),
+                    State::Reaped(_) | State::Lost => Ok(()),
+                }
+            }
+            sent => gone_is_fine(sent),
+        }
+    }
+
+    /// The caller holds the lock and has seen [`State::Unreaped`], so the number will do where the
+    /// pidfd does not: under valgrind, which lacks the call up to version 3.19 or later.
+    fn signal_reserved(&self, signal: Signal) -> io::Result<()> {
+        let signal: rustix::process::Signal = signal.into();
+        gone_is_fine(match pidfd_send_signal(&self.pidfd, signal) {
+            Err(Errno::NOSYS) => kill_process(self.pid, signal),
+            sent => sent,
+        })
     }
 
     /// Sends a signal to every process of the group. Does nothing after the leader was reaped,
@@ -287,7 +307,7 @@ impl Process {
         // A worker that has moved to another group gets no signals of this one, but it must not
         // escape a kill.
         if matches!(signal, Signal::Kill) || sent == Err(Errno::SRCH) {
-            self.signal(signal)?;
+            self.signal_reserved(signal)?;
         }
         gone_is_fine(sent)
     }
