@@ -60,6 +60,7 @@ impl Copier {
     /// If this process cannot be copied safely; the text says why.
     pub fn new(born: OwnedFd) -> Result<Self, String> {
         single_thread()?;
+        has_clone3()?;
         let born = Segment::open(born, 1).map_err(|error| format!("no shared memory: {error}"))?;
         let mut thread: *mut libc::pid_t = ptr::null_mut();
         // SAFETY: the kernel writes one pointer there.
@@ -113,6 +114,18 @@ impl Copier {
             // SAFETY: the kernel has just created it for us, and nobody else knows it.
             _ => Ok(Copied::Original(unsafe { OwnedFd::from_raw_fd(pidfd) })),
         }
+    }
+}
+
+/// Returns an error if the call that makes copies is missing, as under valgrind, or forbidden, as
+/// in containers of older releases of Docker.
+fn has_clone3() -> Result<(), String> {
+    // SAFETY: the kernel refuses a structure of no bytes before it reads any.
+    unsafe { libc::syscall(libc::SYS_clone3, ptr::null::<libc::clone_args>(), 0) };
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ENOSYS | libc::EPERM) => Err(format!("the system call `clone3`: {error}")),
+        _ => Ok(()),
     }
 }
 
