@@ -59,7 +59,7 @@ pub enum ServerError {
     #[error("the path {} is too long for a socket; set TMPDIR to a shorter one", .0.display())]
     PathTooLong(PathBuf),
     /// The folder could not be created.
-    #[error("cannot create the folder {} for a socket", .0.display())]
+    #[error("cannot create the folder {} for a socket; set TMPDIR to a folder that can be written to", .0.display())]
     Folder(PathBuf, #[source] io::Error),
     /// The variable that tells ipc-channel where to put its socket could not be set.
     #[error("cannot set TMPDIR for the socket's folder; `Link::Ring` needs no folder")]

@@ -98,13 +98,17 @@ pub fn memory_file(name: &str, bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Moves standard input to another descriptor and replaces it with `/dev/null`.
+/// Moves standard input to another descriptor and replaces it with `/dev/null`. Where that is
+/// missing, a pipe that nobody writes to is at its end as well.
 ///
 /// # Errors
-/// If descriptors run out or `/dev/null` is missing.
+/// If descriptors run out.
 pub fn take_stdin() -> io::Result<OwnedFd> {
     let moved = above_streams(io::stdin())?;
-    let null = File::open("/dev/null")?;
+    let null = match File::open("/dev/null") {
+        Ok(null) => null.into(),
+        Err(_) => pipe_with(PipeFlags::CLOEXEC)?.0,
+    };
     rustix::stdio::dup2_stdin(&null)?;
     Ok(moved)
 }

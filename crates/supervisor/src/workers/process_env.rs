@@ -1,6 +1,7 @@
 //! The environment, working directory and standard streams of worker processes.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -62,6 +63,9 @@ impl ProcessEnv {
         if let Some(path) = self.directory {
             self.directory = Some(check_directory(&path)?);
         }
+        if self.stdio == Stdio::Null {
+            check_null()?;
+        }
         Ok(self)
     }
 
@@ -117,6 +121,14 @@ pub fn check_variable(
         return Ok(());
     };
     Err(EnvError { field, problem })
+}
+
+fn check_null() -> Result<(), EnvError> {
+    File::options().write(true).open("/dev/null").map(drop).map_err(|error| {
+        let problem =
+            format!("cannot open /dev/null: {error}; mount /dev, or use `Stdio::Capture`");
+        EnvError { field: "stdio", problem }
+    })
 }
 
 fn check_directory(path: &Path) -> Result<PathBuf, EnvError> {
