@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use brigade_sys::executable::program_path;
+
 /// A range of addresses of a process, and what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mapping {
@@ -70,7 +72,7 @@ impl Mapping {
             find(&own(), here).cloned()
         });
         match program {
-            Some(program) if program.is_same_file(self) => PathBuf::from("/proc/self/exe"),
+            Some(program) if program.is_same_file(self) => program_path().into(),
             _ => PathBuf::from(&self.path),
         }
     }

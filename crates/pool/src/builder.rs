@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use brigade_supervisor::{Initializer, Stdio};
-use brigade_sys::executable::{EntryPoint, foreign_starter};
+use brigade_sys::executable::{EntryPoint, Origin};
 use brigade_wire::shared::Protection;
 use brigade_worker::{finalizer_of, initializer_of, try_initializer_of};
 use serde::Serialize;
@@ -357,7 +357,8 @@ impl PoolBuilder {
     /// # Errors
     /// [`PoolError::Configuration`] names an invalid setting; [`PoolError::NotInitialized`] if
     /// `init` has not run in this process; [`PoolError::NestedTooDeep`] if pools are built inside
-    /// tasks of other pools, ten levels deep; [`PoolError::System`] if a thread cannot be started.
+    /// tasks of other pools, ten levels deep; [`PoolError::System`] if a thread cannot be started,
+    /// or `/proc` is not mounted.
     pub fn build(self) -> Result<Pool, PoolError> {
         if brigade_worker::started_as_worker_without_init() {
             return Err(PoolError::WorkerWithoutInit);
@@ -375,16 +376,16 @@ impl PoolBuilder {
 
     /// Checks that workers can be started: a start that fails says less about the cause.
     fn check_starter(&self) -> Result<(), PoolError> {
-        let starter = foreign_starter();
-        let starter = starter.map_err(PoolError::system("use /proc, which must be mounted"))?;
-        let Some(starter) = starter.filter(|_| self.config.supervisor.command.is_none()) else {
+        let origin = Origin::of_this_program();
+        let origin = origin
+            .map_err(PoolError::system("use /proc: mount it with `mount -t proc proc /proc`"))?;
+        if self.config.supervisor.command.is_some() || !origin.is_lost() {
             return Ok(());
-        };
-        let problem = format!(
-            "this program was started by {}, which would be started as a worker too: start the \
-             program directly, or give its path here",
-            starter.display()
-        );
-        Err(PoolError::Configuration { field: "worker_command", problem })
+        }
+        let problem = "the dynamic loader was started with this program, and cannot start workers \
+                       with it, because its file was deleted or replaced: start the program \
+                       again, without the loader if its file is to be replaced, or give its path \
+                       here";
+        Err(PoolError::Configuration { field: "worker_command", problem: problem.into() })
     }
 }

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 #[cfg(feature = "workers")]
+use brigade_sys::executable::Origin;
+#[cfg(feature = "workers")]
 use brigade_sys::launch::{FileId, Program};
 #[cfg(feature = "workers")]
 use brigade_sys::process::{THIS_PROGRAM, WORKER_NAME};
@@ -47,10 +49,11 @@ impl CommandLine {
     /// Returns the command line of another process of this very program.
     #[cfg(feature = "workers")]
     pub(crate) fn of_this_program() -> Self {
+        let origin = Origin::of_this_program().ok();
         Self {
-            program: THIS_PROGRAM.into(),
+            program: origin.map_or(THIS_PROGRAM.into(), |it| it.executed.clone().into()),
             name: Some(WORKER_NAME.into()),
-            arguments: Vec::new(),
+            arguments: origin.map(|it| it.arguments.clone()).unwrap_or_default(),
             environment: Vec::new(),
             directory: None,
         }

@@ -18,5 +18,5 @@ pub use entry::{
 };
 pub use identity::{BuildIdentity, SameBuild, build_identity};
 pub use offset::FunctionOffset;
-pub use origin::foreign_starter;
+pub use origin::{Origin, program_path};
 pub use symbols::{Symbols, frames};

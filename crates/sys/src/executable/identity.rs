@@ -1,5 +1,6 @@
 //! Proves that two processes run the same program.
 
+use super::origin::program_path;
 use super::program::{Program, program};
 use std::fmt;
 use std::fs;
@@ -73,10 +74,10 @@ fn identity_of(program: &Program) -> BuildIdentity {
     BuildIdentity(spread(&description))
 }
 
-/// Describes the file that this process was started from. The link leads to that file even if
-/// another one has taken its name. If `/proc` is missing, the size of the code must suffice.
+/// Describes the file of this program. The link leads to that file even if another one has taken
+/// its name. If `/proc` is missing, the size of the code must suffice.
 fn file_description() -> Vec<u8> {
-    let Ok(file) = fs::metadata("/proc/self/exe") else {
+    let Ok(file) = fs::metadata(program_path()) else {
         return Vec::new();
     };
     let numbers = [file.dev(), file.ino(), file.size()].map(u64::to_le_bytes);

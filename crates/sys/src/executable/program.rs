@@ -15,6 +15,8 @@ pub(super) struct Program {
     pub(super) code: Vec<Range<usize>>,
     /// The GNU build id, if the linker has put one in.
     pub(super) build_id: Option<Vec<u8>>,
+    /// It names a dynamic loader, so it is not linked statically.
+    pub(super) has_loader: bool,
 }
 
 impl Program {
@@ -67,6 +69,7 @@ unsafe extern "C" fn read_first(
             .map(range)
     };
     program.code = loaded(libc::PF_X).collect();
+    program.has_loader = headers.iter().any(|header| header.p_type == libc::PT_INTERP);
     program.build_id = headers
         .iter()
         .filter(|header| header.p_type == libc::PT_NOTE)

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, open};
 
+use super::origin::program_path;
 use super::program::program;
 
 /// Maximum number of frames of [`frames`].
@@ -60,7 +61,7 @@ impl Symbols {
     /// The system's error, if there is no `/proc`.
     pub fn open() -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        Ok(Self(open("/proc/self/exe", flags, Mode::empty())?))
+        Ok(Self(open(program_path(), flags, Mode::empty())?))
     }
 
     /// Returns one line for each address, with the name of the function in which it lies. Functions
