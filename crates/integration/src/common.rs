@@ -17,24 +17,30 @@ pub fn builder(workers: usize) -> PoolBuilder {
         return builder;
     }
     let sandbox = Sandbox::default().files().keep(std::env::temp_dir()).calls();
-    builder.try_initializer(Sandbox::enter, sandbox.allow(CALLS_OF_TASKS))
+    builder.try_initializer(Sandbox::enter, sandbox.allow(CALLS_OF_TASKS.iter().copied()))
 }
 
 /// The system calls of the tasks of the tests: temporary files, threads, and sleeping.
-const CALLS_OF_TASKS: [i64; 28] = [
+const CALLS_OF_TASKS: &[i64] = &[
     libc::SYS_openat,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_mkdir,
     libc::SYS_mkdirat,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_unlink,
     libc::SYS_unlinkat,
+    libc::SYS_readlinkat,
+    libc::SYS_renameat2,
     libc::SYS_statx,
     libc::SYS_newfstatat,
     libc::SYS_lseek,
     libc::SYS_getdents64,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_readlink,
     libc::SYS_fsync,
     libc::SYS_ftruncate,
     libc::SYS_writev,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_rename,
     libc::SYS_clone3,
     libc::SYS_set_robust_list,
@@ -45,6 +51,7 @@ const CALLS_OF_TASKS: [i64; 28] = [
     libc::SYS_nanosleep,
     libc::SYS_kill,
     libc::SYS_getppid,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_pause,
     libc::SYS_restart_syscall,
     libc::SYS_epoll_pwait,

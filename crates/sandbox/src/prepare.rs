@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn this_machine_makes_every_level() {
         for sandbox in [Sandbox::no_network(), Sandbox::read_only(), Sandbox::strict()] {
-            let sandbox = sandbox.write("/tmp").connect(80).allow_call("chmod").best_effort();
+            let sandbox = sandbox.write("/tmp").connect(80).allow_call("fchmodat").best_effort();
             let prepared = sandbox.prepare().unwrap();
             let calls = prepared.report.get(Layer::Calls);
             assert_eq!(matches!(calls, Some(Hold::Enforced(_))), !prepared.filters.is_empty());

@@ -46,7 +46,13 @@ pub(crate) struct Condition {
 
 /// The identity of this processor's calls (linux/audit.h). Others, such as those of 32 bits, end
 /// the process.
-const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
+const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") {
+    0xc000_003e
+} else if cfg!(target_arch = "riscv64") {
+    0xc000_00f3
+} else {
+    0xc000_00b7
+};
 
 /// Offsets in the data of a call (`struct seccomp_data`); a number of 64 bits has its low half
 /// first.

@@ -23,11 +23,12 @@ pub struct Sandbox {
 
 /// The system calls that a worker makes after its initializer, with its allocator. Any other one
 /// ends the process if [`Sandbox::calls`] are closed. `SECURITY.md` has the same list.
-pub const CALLS: [i64; 28] = [
+pub const CALLS: &[i64] = &[
     // Rings and doorbells, the control socket, the start of an arena of another worker.
     libc::SYS_futex,
     libc::SYS_read,
     libc::SYS_write,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
     libc::SYS_ppoll,
     libc::SYS_recvmsg,
