@@ -9,8 +9,13 @@ use crate::tools::{
     runs,
 };
 
-const IN_CI: Settings =
-    Settings { resolution: "--locked", nextest_profile: "ci", stress_seconds: 20, fuzz_rounds: 12 };
+const IN_CI: Settings = Settings {
+    resolution: "--locked",
+    nextest_profile: "ci",
+    stress_seconds: 20,
+    fuzz_rounds: 12,
+    other_targets: true,
+};
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     install();

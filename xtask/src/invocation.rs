@@ -1,7 +1,7 @@
 //! A command line that xtask runs, and that prints in a form to paste into a shell.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::checkout;
@@ -12,6 +12,8 @@ pub(crate) struct Invocation {
     program: String,
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
+    /// The workspace, unless another one is set.
+    folder: Option<PathBuf>,
 }
 
 impl Invocation {
@@ -57,6 +59,7 @@ impl Invocation {
             program: program.to_owned(),
             environment: Vec::new(),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            folder: None,
         }
     }
 
@@ -67,6 +70,12 @@ impl Invocation {
 
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets the folder in which the command runs.
+    pub(crate) fn folder(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_owned());
         self
     }
 
@@ -88,6 +97,15 @@ impl Invocation {
         } else {
             Err(format!("`{self}` failed: {}", output.status))
         }
+    }
+
+    /// Runs a test, and returns what it printed and whether it succeeded.
+    pub(crate) fn tested(&self) -> Result<(String, bool), String> {
+        let mut command = self.command();
+        let output = command.stdin(Stdio::null()).output();
+        let output = output.map_err(|error| self.cannot_start(&error))?;
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        Ok((text(&output.stdout) + &text(&output.stderr), output.status.success()))
     }
 
     /// Returns `true` if the command starts and succeeds, to find out if a tool is installed.
@@ -117,7 +135,7 @@ impl Invocation {
         command
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(checkout::root());
+            .current_dir(self.folder.clone().unwrap_or_else(checkout::root));
         command
     }
 

@@ -11,6 +11,7 @@ mod chaos;
 mod checkout;
 mod ci;
 mod crashes;
+mod cross;
 mod escape;
 mod invocation;
 mod loom;
@@ -46,6 +47,8 @@ usage: cargo xtask <command>
                     nodes, servers and the client are killed
   loom              check the models of atomics and locks in every interleaving
   escape            try to escape from the sandbox of a worker in every way that is known
+  cross [--brief] [part ...]
+                    build and run the tests for other processors and C libraries
   crashes           check crash reports of builds as programs are shipped
   asan              run the unit tests of the crates with raw memory under AddressSanitizer";
 
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         "loom" => loom::run(&arguments),
         "asan" => asan::run(&arguments),
         "crashes" => crashes::run(&arguments),
+        "cross" => cross::run(&arguments),
         "escape" => escape::run(&arguments),
         _ => Err(USAGE.to_owned()),
     };

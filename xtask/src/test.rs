@@ -15,7 +15,7 @@ use crate::prebuild::Prebuild;
 use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, LeftOut, Step};
 use crate::tools::{MUSL, NATS_VARIABLE, Tools, current_nats_server};
-use crate::{asan, crashes, escape, loom, packages, tidy};
+use crate::{asan, crashes, cross, escape, loom, packages, tidy};
 
 /// Differences between `test` and `ci`.
 #[derive(Clone, Copy)]
@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) nextest_profile: &'static str,
     pub(crate) stress_seconds: u32,
     pub(crate) fuzz_rounds: u32,
+    /// `true` to run the brief part of `cargo xtask cross`.
+    pub(crate) other_targets: bool,
 }
 
 /// Number of random events for the scheduler; each step is checked against a model.
@@ -58,8 +60,13 @@ const FEATURE_SETS: [&str; 19] = [
 ];
 
 /// Settings that stop at the first failed test and accept a changed Cargo.toml.
-const AT_HOME: Settings =
-    Settings { resolution: "", nextest_profile: "default", stress_seconds: 10, fuzz_rounds: 6 };
+const AT_HOME: Settings = Settings {
+    resolution: "",
+    nextest_profile: "default",
+    stress_seconds: 10,
+    fuzz_rounds: 6,
+    other_targets: false,
+};
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     run_with("test", arguments, AT_HOME)
@@ -159,7 +166,8 @@ fn features(resolution: &str, hack: bool) -> Vec<(String, Invocation)> {
 }
 
 fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
-    let Settings { resolution, nextest_profile, stress_seconds, fuzz_rounds } = settings;
+    let Settings { resolution, nextest_profile, stress_seconds, fuzz_rounds, other_targets } =
+        settings;
     let nextest = tools.nextest;
     let cargo = |arguments: &str, rest: &str| {
         Invocation::cargo(&format!("{arguments} {resolution} {rest}"))
@@ -248,6 +256,9 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
         Step::new("fuzz", FUZZ.repeat_line(&fuzz_arguments), move || FUZZ.check(&fuzz_arguments)),
         Step::new("attackers", FUZZ.repeat_line(&hostile), move || FUZZ.check(&hostile)),
     ];
+    if other_targets {
+        steps.push(Step::new("other targets", "cargo xtask cross --brief", cross::check));
+    }
     // After the tests over ipc.
     steps.splice(7..7, in_a_sandbox.map(|tests| Step::cargo("tests in a sandbox", tests)));
     steps

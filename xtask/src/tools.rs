@@ -55,7 +55,7 @@ impl Tools {
             nats_server: runs(NATS_SERVER),
             current_nats_server: current_nats_server().exists(),
             namespaces: permits_namespaces(),
-            musl: has_musl(),
+            musl: has_target(MUSL),
             msrv: installed_msrv(),
         }
     }
@@ -91,9 +91,10 @@ pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0)
 }
 
-fn has_musl() -> bool {
+/// Returns `true` if the toolchain has the standard library for a target.
+pub(crate) fn has_target(target: &str) -> bool {
     let mut rustc = Command::new("rustc");
-    let folder = rustc.args(["--print", "target-libdir", "--target", MUSL]).output();
+    let folder = rustc.args(["--print", "target-libdir", "--target", target]).output();
     // The folder is named even if it does not exist.
     folder.is_ok_and(|folder| Path::new(String::from_utf8_lossy(&folder.stdout).trim()).is_dir())
 }
