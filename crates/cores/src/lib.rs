@@ -37,6 +37,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
 mod allocator;
 mod bits;
 mod cpu_set;

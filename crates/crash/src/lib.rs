@@ -29,6 +29,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
 mod cause;
 mod elf;
 mod end;

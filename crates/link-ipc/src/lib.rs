@@ -18,6 +18,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
 mod connector;
 mod descriptor;
 mod host;

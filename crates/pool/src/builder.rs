@@ -358,8 +358,11 @@ impl PoolBuilder {
     /// [`PoolError::Configuration`] names an invalid setting; [`PoolError::NotInitialized`] if
     /// `init` has not run in this process; [`PoolError::NestedTooDeep`] if pools are built inside
     /// tasks of other pools, ten levels deep; [`PoolError::System`] if a thread cannot be started,
-    /// or `/proc` is not mounted.
+    /// or `/proc` is not mounted; [`PoolError::Unsupported`] on other systems than Linux.
     pub fn build(self) -> Result<Pool, PoolError> {
+        if !cfg!(target_os = "linux") {
+            return Err(PoolError::Unsupported { system: std::env::consts::OS });
+        }
         if brigade_worker::started_as_worker_without_init() {
             return Err(PoolError::WorkerWithoutInit);
         }

@@ -18,6 +18,15 @@ pub enum PoolError {
         /// Description of the problem and of what is allowed.
         problem: String,
     },
+    /// This program was built for a system on which Brigade starts no processes.
+    #[error(
+        "worker processes need Linux, and this program was built for {system}: build it for Linux, \
+         and run it there or in a container"
+    )]
+    Unsupported {
+        /// The system, as the standard library calls it.
+        system: &'static str,
+    },
     /// `init` has not run in this process, so the executable cannot serve as its own worker.
     #[error(
         "brigade::init() has not run in this process: call it in the first line of main \

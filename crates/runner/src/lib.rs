@@ -38,6 +38,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
 mod block_streams;
 mod builder;
 mod client;

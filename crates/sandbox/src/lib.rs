@@ -24,25 +24,30 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
 pub mod calls;
-#[cfg(feature = "sandbox")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod calls_allowed;
-#[cfg(feature = "sandbox")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod calls_denied;
+#[cfg(all(feature = "sandbox", not(target_os = "linux")))]
+mod elsewhere;
 mod error;
-#[cfg(feature = "sandbox")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod files;
-#[cfg(feature = "sandbox")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod filters;
 mod group;
 mod limit;
 mod limits;
-#[cfg(feature = "sandbox")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod namespaces;
-#[cfg(feature = "sandbox")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod prepare;
 mod prepared;
-#[cfg(feature = "sandbox")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod program;
 mod report;
 #[cfg(feature = "sandbox")]

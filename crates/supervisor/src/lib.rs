@@ -27,6 +27,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
 mod capture;
 mod command_line;
 mod error;

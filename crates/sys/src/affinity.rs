@@ -88,7 +88,7 @@ fn get(tid: libc::pid_t) -> io::Result<Vec<u64>> {
         // SAFETY: the kernel writes at most the given number of bytes, all of which belong to
         // `mask`.
         let written = unsafe {
-            libc::syscall(
+            syscall!(
                 libc::SYS_sched_getaffinity,
                 tid,
                 size_of_val(mask.as_slice()),
@@ -110,9 +110,8 @@ fn get(tid: libc::pid_t) -> io::Result<Vec<u64>> {
 
 fn set(tid: libc::pid_t, mask: &[u64]) -> io::Result<()> {
     // SAFETY: the kernel reads the given number of bytes, all of which belong to `mask`.
-    let result = unsafe {
-        libc::syscall(libc::SYS_sched_setaffinity, tid, size_of_val(mask), mask.as_ptr())
-    };
+    let result =
+        unsafe { syscall!(libc::SYS_sched_setaffinity, tid, size_of_val(mask), mask.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

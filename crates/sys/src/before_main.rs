@@ -14,7 +14,12 @@ macro_rules! before_main {
             // The C runtime calls each entry of this section once before `main`; it expects
             // functions with the C calling convention that take no argument.
             #[used]
-            #[unsafe(link_section = ".init_array")]
+            #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
+            #[cfg_attr(windows, unsafe(link_section = ".CRT$XCU"))]
+            #[cfg_attr(
+                not(any(target_vendor = "apple", windows)),
+                unsafe(link_section = ".init_array")
+            )]
             static ENTRY: extern "C" fn() = run_before_main;
         };
     };

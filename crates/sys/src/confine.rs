@@ -52,8 +52,7 @@ impl Filter {
             filter: self.0.as_ptr().cast_mut(),
         };
         // SAFETY: the kernel copies the program, which has the given length and lives until then.
-        let result =
-            unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, 0, &raw const program) };
+        let result = unsafe { syscall!(libc::SYS_seccomp, SET_MODE_FILTER, 0, &raw const program) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
@@ -104,7 +103,7 @@ impl Restrictions {
         if let Some(rules) = &self.files {
             // SAFETY: no memory is involved.
             let result =
-                unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
+                unsafe { syscall!(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
             if result != 0 {
                 return Err((Step::Files, io::Error::last_os_error()));
             }
@@ -136,9 +135,8 @@ fn keep_capabilities_for_files() -> Result<(), Errno> {
 pub fn landlock_version() -> u32 {
     const VERSION: libc::c_uint = 1;
     // SAFETY: without a structure, the call only returns a number.
-    let version = unsafe {
-        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0, VERSION)
-    };
+    let version =
+        unsafe { syscall!(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0, VERSION) };
     u32::try_from(version).unwrap_or(0)
 }
 
@@ -147,7 +145,7 @@ pub fn has_filters() -> bool {
     const GET_ACTION_AVAIL: libc::c_uint = 2;
     let action: u32 = libc::SECCOMP_RET_TRAP;
     // SAFETY: the kernel reads one number.
-    unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, &raw const action) == 0 }
+    unsafe { syscall!(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, &raw const action) == 0 }
 }
 
 /// Returns the number of threads of this process.
@@ -186,7 +184,7 @@ mod tests {
         assert!(in_a_copy(|| {
             restrictions.apply().is_ok()
                 // SAFETY: no memory is involved.
-                && unsafe { libc::syscall(libc::SYS_getppid) } == -1
+                && unsafe { syscall!(libc::SYS_getppid) } == -1
                 && io::Error::last_os_error().raw_os_error() == Some(libc::EBADMSG)
         }));
     }

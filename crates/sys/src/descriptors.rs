@@ -68,13 +68,13 @@ fn only_standard_streams_are_open() -> bool {
 fn flags(number: RawFd) -> Option<i32> {
     // SAFETY: the command reads a flag and touches no memory; it fails for a number that is not
     // open.
-    Some(unsafe { libc::fcntl(number, libc::F_GETFD) }).filter(|flags| *flags != -1)
+    Some(unsafe { libc::fcntl(number, libc::F_GETFD, 0) }).filter(|flags| *flags != -1)
 }
 
 /// Marks every descriptor from `first` on as close-on-exec.
 pub fn close_on_exec_from(first: u32) {
     // SAFETY: the flag changes nothing for this process; the kernel checks the range.
-    unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    unsafe { syscall!(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
 /// Duplicates a descriptor to a number above those of the standard streams.

@@ -163,9 +163,9 @@ fn guard(parent: libc::c_int, slots: &[GroupSlot], mark: &[u8]) -> ! {
         libc::prctl(libc::PR_SET_NAME, c"lifeline".as_ptr());
         let descriptor = parent.unsigned_abs();
         if descriptor > 0 {
-            libc::syscall(libc::SYS_close_range, 0_u32, descriptor - 1, 0_u32);
+            syscall!(libc::SYS_close_range, 0_u32, descriptor - 1, 0_u32);
         }
-        libc::syscall(libc::SYS_close_range, descriptor + 1, u32::MAX, 0_u32);
+        syscall!(libc::SYS_close_range, descriptor + 1, u32::MAX, 0_u32);
         let mut death = libc::pollfd { fd: parent, events: libc::POLLIN, revents: 0 };
         while libc::poll(&raw mut death, 1, -1) < 1 {}
         for slot in slots {

@@ -186,9 +186,8 @@ const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 fn limit(number: u32) -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills the structure, which is ours.
-    let read = unsafe {
-        libc::syscall(libc::SYS_prlimit64, 0, number, std::ptr::null::<u8>(), &raw mut limit)
-    };
+    let read =
+        unsafe { syscall!(libc::SYS_prlimit64, 0, number, std::ptr::null::<u8>(), &raw mut limit) };
     if read == -1 { Err(io::Error::last_os_error()) } else { Ok((limit.rlim_cur, limit.rlim_max)) }
 }
 
@@ -196,7 +195,7 @@ fn set_limit(number: u32, (soft, hard): (u64, u64)) -> io::Result<()> {
     let limit = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
     // SAFETY: the kernel reads the structure, which is ours.
     let set = unsafe {
-        libc::syscall(libc::SYS_prlimit64, 0, number, &raw const limit, std::ptr::null::<u8>())
+        syscall!(libc::SYS_prlimit64, 0, number, &raw const limit, std::ptr::null::<u8>())
     };
     if set == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

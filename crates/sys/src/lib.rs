@@ -89,120 +89,77 @@
 //!   with a death.
 //! - Nothing is printed, and no thread is started.
 
-// Everything else is left out there, so that this is the only error.
-#[cfg(not(target_os = "linux"))]
-compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd and close_range");
-#[cfg(all(target_os = "linux", not(target_pointer_width = "64")))]
-compile_error!("Brigade needs 64-bit addresses: a worker maps 16 GiB of them");
+#![cfg_attr(
+    not(target_os = "linux"),
+    expect(unused_unsafe, reason = "what stands in for the C library does nothing")
+)]
 
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[cfg(not(target_os = "linux"))]
+extern crate brigade_elsewhere as libc;
+#[cfg(not(target_os = "linux"))]
+extern crate brigade_elsewhere as rustix;
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
+#[macro_use]
+mod syscall;
+
 pub mod affinity;
-#[cfg(all(feature = "allocations", target_os = "linux", target_pointer_width = "64"))]
+#[cfg(feature = "allocations")]
 pub mod allocations;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod arena;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod before_main;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod byte_lock;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod catch_panic;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod clock;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod confine;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod confinement;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod control;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod copies;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod copy;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod crash;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod deadline_timer;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod descriptor_limit;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod descriptors;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod environment;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod error;
 mod error_text;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod executable;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod fetch;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod file_limit;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod file_lock;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod file_watch;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod fork;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod futex;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod guarded;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod guardian;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod handover;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod huge_pages;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod inherited;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod launch;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod lifeline;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod memory;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod memory_limit;
-#[cfg(all(feature = "misdeeds", target_os = "linux", target_pointer_width = "64"))]
+#[cfg(feature = "misdeeds")]
 pub mod misdeeds;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod nearby;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod orphans;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod parent_death;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod pipes;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod poller;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod private_folder;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod process;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod random;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod request_socket;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod resource_limit;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod scheduling;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod sealed;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod segment;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod sibling;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod signals;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod sync;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod thin_bytes;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod wait;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod wake_set;
 
 #[doc(hidden)]

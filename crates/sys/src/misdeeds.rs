@@ -33,7 +33,7 @@ pub fn close(descriptor: i32) {
 /// Closes every descriptor, no matter who owns it.
 pub fn close_all() {
     // SAFETY: as in `close`.
-    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0_u32) };
+    unsafe { syscall!(libc::SYS_close_range, 0, u32::MAX, 0_u32) };
 }
 
 /// Replaces the file behind a descriptor, no matter who owns it.
@@ -247,7 +247,7 @@ pub fn exit_on(signal: i32, code: i32) {
 pub fn system_call(number: i64, arguments: [u64; 6]) -> i64 {
     let [first, second, third, rest @ ..] = arguments;
     // SAFETY: it may do anything, which is the subject of the test.
-    let result = unsafe { libc::syscall(number, first, second, third, rest[0], rest[1], rest[2]) };
+    let result = unsafe { syscall!(number, first, second, third, rest[0], rest[1], rest[2]) };
     if result == -1 {
         -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(0))
     } else {

@@ -49,7 +49,7 @@ fn shorten_slices(thread: libc::pid_t, nice: Option<i32>) -> io::Result<()> {
     // SAFETY: the kernel writes at most `SIZE` bytes to the structure, which consists of numbers
     // and outlives the call.
     let read =
-        unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, SIZE, 0_u32) };
+        unsafe { syscall!(libc::SYS_sched_getattr, thread, &raw mut attributes, SIZE, 0_u32) };
     if read != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -63,7 +63,7 @@ fn shorten_slices(thread: libc::pid_t, nice: Option<i32>) -> io::Result<()> {
     // SAFETY: the kernel reads the `SIZE` bytes of the structure, which contains its size, and
     // nothing else.
     let written =
-        unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0_u32) };
+        unsafe { syscall!(libc::SYS_sched_setattr, thread, &raw const attributes, 0_u32) };
     if written == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

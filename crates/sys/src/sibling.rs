@@ -74,7 +74,7 @@ impl Copier {
         let mut robust = (ptr::null_mut(), 0);
         // SAFETY: the kernel writes a pointer and a length there.
         unsafe {
-            libc::syscall(libc::SYS_get_robust_list, 0, &raw mut robust.0, &raw mut robust.1);
+            syscall!(libc::SYS_get_robust_list, 0, &raw mut robust.0, &raw mut robust.1);
         }
         Ok(Self { born, thread, robust, _not_send: PhantomData })
     }
@@ -102,13 +102,13 @@ impl Copier {
         // stack, the number of the copy to the segment (the first half of the word), which lives as
         // long as `self`, and in the copy to the place that the C library has for it.
         let pid = unsafe {
-            libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>())
+            syscall!(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>())
         };
         match pid {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 // SAFETY: the list of this thread, which the copy has at the same address.
-                unsafe { libc::syscall(libc::SYS_set_robust_list, self.robust.0, self.robust.1) };
+                unsafe { syscall!(libc::SYS_set_robust_list, self.robust.0, self.robust.1) };
                 Ok(Copied::Copy)
             }
             // SAFETY: the kernel has just created it for us, and nobody else knows it.

@@ -107,7 +107,7 @@ impl RemoteWaker {
     /// If other code has closed the descriptor, even if another file now has its number.
     pub fn try_wake(&self) -> io::Result<()> {
         // SAFETY: a command without an argument, on whatever file has the number now.
-        if unsafe { libc::fcntl(self.0.as_raw_fd(), F_GETSIG) } != MARK {
+        if unsafe { libc::fcntl(self.0.as_raw_fd(), F_GETSIG, 0) } != MARK {
             return Err(rustix::io::Errno::BADF.into());
         }
         match rustix::io::write(&self.0, &1_u64.to_ne_bytes()) {

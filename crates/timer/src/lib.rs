@@ -38,6 +38,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
 mod client;
 mod error;
 mod escalation;

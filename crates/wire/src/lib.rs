@@ -34,6 +34,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
 pub mod buffers;
 mod error;
 pub mod exit_code;

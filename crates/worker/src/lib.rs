@@ -31,6 +31,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(windows)]
+extern crate brigade_windows as std;
+
 mod arenas;
 mod bootstrap;
 mod bounded;

@@ -19,24 +19,33 @@ use Uses::{AllBefore, Only};
 
 /// Each package of the workspace, lowest first.
 const LAYERS: &[(&str, Uses)] = &[
+    // The first two are for other systems than Linux only.
+    ("brigade-windows", Only(&[])),
+    ("brigade-elsewhere", Only(&["brigade-windows"])),
     ("brigade-time", Only(&[])),
     ("brigade-ids", Only(&[])),
     ("brigade-codec", Only(&[])),
     ("brigade-metrics", Only(&[])),
-    ("brigade-sys", Only(&["brigade-time"])),
+    ("brigade-sys", Only(&["brigade-elsewhere", "brigade-time", "brigade-windows"])),
     ("brigade-trace", Only(&["brigade-ids", "brigade-sys"])),
-    ("brigade-wire", Only(&["brigade-codec", "brigade-ids", "brigade-sys"])),
+    ("brigade-wire", Only(&["brigade-windows", "brigade-codec", "brigade-ids", "brigade-sys"])),
     ("brigade-status", Only(&["brigade-metrics", "brigade-sys"])),
-    ("brigade-crash", Only(&["brigade-wire", "brigade-sys"])),
-    ("brigade-sandbox", Only(&["brigade-sys"])),
+    ("brigade-crash", Only(&["brigade-windows", "brigade-wire", "brigade-sys"])),
+    ("brigade-sandbox", Only(&["brigade-windows", "brigade-sys"])),
     (
         "brigade-supervisor",
-        Only(&["brigade-crash", "brigade-sandbox", "brigade-wire", "brigade-sys"]),
+        Only(&[
+            "brigade-windows",
+            "brigade-crash",
+            "brigade-sandbox",
+            "brigade-wire",
+            "brigade-sys",
+        ]),
     ),
-    ("brigade-link-ipc", Only(&["brigade-wire", "brigade-sys"])),
+    ("brigade-link-ipc", Only(&["brigade-windows", "brigade-wire", "brigade-sys"])),
     ("brigade-scheduler", Only(&["brigade-ids", "brigade-time"])),
-    ("brigade-timer", Only(&["brigade-codec", "brigade-time", "brigade-sys"])),
-    ("brigade-worker", Only(&["brigade-wire", "brigade-sys"])),
+    ("brigade-timer", Only(&["brigade-windows", "brigade-codec", "brigade-time", "brigade-sys"])),
+    ("brigade-worker", Only(&["brigade-windows", "brigade-wire", "brigade-sys"])),
     (
         "brigade-task",
         Only(&[
@@ -47,7 +56,7 @@ const LAYERS: &[(&str, Uses)] = &[
             "brigade-sys",
         ]),
     ),
-    ("brigade-cores", Only(&["brigade-sys"])),
+    ("brigade-cores", Only(&["brigade-windows", "brigade-sys"])),
     (
         "brigade-pool",
         Only(&[
@@ -69,6 +78,7 @@ const LAYERS: &[(&str, Uses)] = &[
     (
         "brigade-runner",
         Only(&[
+            "brigade-windows",
             "brigade-cores",
             "brigade-ids",
             "brigade-sandbox",

@@ -13,7 +13,10 @@ use brigade_status::StatusServer;
 use brigade_sys::random;
 use std::sync::mpsc::channel;
 use tokio::runtime::{self, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+#[cfg(unix)]
+use tokio::signal::unix::{Signal as Interrupt, Signal as Terminate, SignalKind, signal};
+#[cfg(windows)]
+use tokio::signal::windows::{CtrlBreak as Terminate, CtrlC as Interrupt, ctrl_break, ctrl_c};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::builder::NodeBuilder;
@@ -181,17 +184,19 @@ impl fmt::Debug for RunningNode {
 
 /// The signals that end a node.
 struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
+    terminate: Terminate,
+    interrupt: Interrupt,
 }
 
 impl Signals {
     fn new() -> Result<Self, ClusterError> {
-        let listen =
-            |kind| signal(kind).map_err(|error| ClusterError::system("listen to signals", error));
-        let terminate = listen(SignalKind::terminate())?;
-        let interrupt = listen(SignalKind::interrupt())?;
-        Ok(Self { terminate, interrupt })
+        let problem = |error| ClusterError::system("listen to signals", error);
+        #[cfg(unix)]
+        let (terminate, interrupt) =
+            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+        #[cfg(windows)]
+        let (terminate, interrupt) = (ctrl_break(), ctrl_c());
+        Ok(Self { terminate: terminate.map_err(problem)?, interrupt: interrupt.map_err(problem)? })
     }
 
     async fn next(&mut self) {

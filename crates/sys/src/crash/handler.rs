@@ -238,7 +238,7 @@ fn end_by(signal: c_int, info: &siginfo_t) {
     {
         // It does not happen again by itself. The signal is blocked until the handler returns.
         // SAFETY: it sends a signal to this very thread.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
+        unsafe { syscall!(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
     }
 }
 

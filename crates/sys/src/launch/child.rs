@@ -64,9 +64,8 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
     if !child.affinity.is_empty() {
         let bytes = size_of_val(child.affinity);
         // SAFETY: the mask has the given length; a null thread is this one.
-        let set = unsafe {
-            libc::syscall(libc::SYS_sched_setaffinity, 0, bytes, child.affinity.as_ptr())
-        };
+        let set =
+            unsafe { syscall!(libc::SYS_sched_setaffinity, 0, bytes, child.affinity.as_ptr()) };
         check(if set == -1 { -1 } else { 0 }, LaunchStage::Affinity)?;
     }
     if child.nice != 0 {

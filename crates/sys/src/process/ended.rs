@@ -38,7 +38,7 @@ pub(super) fn reap(pidfd: BorrowedFd<'_>) -> Result<Option<Ended>, Errno> {
         // SAFETY: both structures are ours and large enough; the C library's `waitid` has no
         // argument for the usage, the system call has.
         let waited = unsafe {
-            libc::syscall(
+            syscall!(
                 libc::SYS_waitid,
                 libc::P_PIDFD,
                 pidfd.as_raw_fd(),

@@ -96,7 +96,7 @@ impl ForeignProcess {
         // SAFETY: no memory is involved: no siginfo is given, and the descriptor is open as long as
         // `self`.
         let result = unsafe {
-            libc::syscall(
+            syscall!(
                 libc::SYS_pidfd_send_signal,
                 self.pidfd.as_raw_fd(),
                 signal.as_raw(),

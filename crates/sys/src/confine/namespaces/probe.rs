@@ -29,8 +29,12 @@ pub(super) fn run(namespaces: &Namespaces) -> io::Result<()> {
     // Without a signal at its end, no other code takes it for a child of its own.
     let flags = libc::CLONE_VM | libc::CLONE_VFORK;
     // SAFETY: the stack is ours, and this thread is suspended until the child has ended, which has
-    // the only reference to `shared` meanwhile. It only makes system calls.
-    let pid = unsafe { libc::clone(child, top.cast(), flags, (&raw mut shared).cast()) };
+    // the only reference to `shared` meanwhile. It only makes system calls. The place for a pidfd
+    // is not used without its flag.
+    let pid = unsafe {
+        let no_pidfd = ptr::null_mut::<i32>();
+        libc::clone(child, top.cast(), flags, (&raw mut shared).cast(), no_pidfd)
+    };
     if pid == -1 {
         return Err(io::Error::last_os_error());
     }

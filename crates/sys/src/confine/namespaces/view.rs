@@ -181,7 +181,7 @@ fn limit(mount: BorrowedFd<'_>, added: MountAttrFlags, how: libc::c_int) -> Resu
     let change = [u64::from(added.bits()), 0, 0, 0];
     // SAFETY: the kernel reads an empty path, and a structure of the given size.
     let result = unsafe {
-        libc::syscall(
+        syscall!(
             libc::SYS_mount_setattr,
             mount.as_raw_fd(),
             c"".as_ptr(),

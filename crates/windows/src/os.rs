@@ -1,0 +1,4 @@
+//! `std::os`, of Unix.
+
+pub mod fd;
+pub mod unix;

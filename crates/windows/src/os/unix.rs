@@ -1,0 +1,5 @@
+//! `std::os::unix`.
+
+pub mod ffi;
+pub mod fs;
+pub mod process;
