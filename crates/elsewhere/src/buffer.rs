@@ -2,7 +2,6 @@
 
 use std::mem::MaybeUninit;
 
-/// What a function fills in, and what it returns then.
 pub trait Buffer<T> {
     type Output;
 }

@@ -52,16 +52,16 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_woken_and_no_wake_up_is_missed() {
-        let word = AtomicU32::new(0);
+        let word = &AtomicU32::new(0);
         std::thread::scope(|scope| {
-            for number in 0..1_000 {
-                let sleeper = scope.spawn(|| {
+            for number in 0..1_000_u32 {
+                let sleeper = scope.spawn(move || {
                     while word.load(Ordering::SeqCst) == number {
-                        let _ = wait(&word, Flags::empty(), number, None);
+                        let _ = wait(word, Flags::empty(), number, None);
                     }
                 });
                 word.store(number + 1, Ordering::SeqCst);
-                wake(&word, Flags::empty(), 1).unwrap();
+                wake(word, Flags::empty(), 1).unwrap();
                 sleeper.join().unwrap();
             }
         });

@@ -45,8 +45,8 @@ impl From<Errno> for io::Error {
 
 /// Returns the error of everything that is missing.
 pub fn unsupported() -> io::Error {
-    let text = concat!("this needs Linux: the program was built for another system");
-    io::Error::new(io::ErrorKind::Unsupported, format!("{text} ({})", std::env::consts::OS))
+    let text = format!("this needs Linux: the program was built for {}", std::env::consts::OS);
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 pub fn retry_on_intr<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {

@@ -29,6 +29,10 @@
     non_camel_case_types,
     non_snake_case,
     non_upper_case_globals,
+    clippy::return_self_not_must_use,
+    clippy::should_implement_trait,
+    clippy::upper_case_acronyms,
+    clippy::wildcard_imports,
     reason = "libc and rustix document the same names"
 )]
 #![forbid(unsafe_code)]

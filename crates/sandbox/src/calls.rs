@@ -14,7 +14,6 @@ pub fn number_of(name: &str) -> Option<i64> {
 }
 
 /// The calls that all supported processors have.
-#[cfg(target_os = "linux")]
 const TABLE: &[(&str, i64)] = &[
     ("accept", libc::SYS_accept),
     ("accept4", libc::SYS_accept4),
@@ -319,12 +318,8 @@ const TABLE: &[(&str, i64)] = &[
     ("writev", libc::SYS_writev),
 ];
 
-/// Other systems have no calls with these numbers.
-#[cfg(not(target_os = "linux"))]
-const TABLE: &[(&str, i64)] = &[];
-
 /// The calls that only this processor has.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(target_arch = "x86_64")]
 const OF_X86_64: &[(&str, i64)] = &[
     ("_sysctl", libc::SYS__sysctl),
     ("access", libc::SYS_access),
@@ -388,7 +383,7 @@ const OF_X86_64: &[(&str, i64)] = &[
 ];
 
 /// The calls that only this processor has.
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+#[cfg(not(target_arch = "x86_64"))]
 const OF_X86_64: &[(&str, i64)] = &[];
 
 #[cfg(test)]

@@ -27,6 +27,7 @@
 #[cfg(windows)]
 extern crate brigade_windows as std;
 
+#[cfg_attr(not(target_os = "linux"), path = "no_calls.rs")]
 pub mod calls;
 #[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod calls_allowed;

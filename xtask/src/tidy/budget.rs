@@ -16,6 +16,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("codec", 400),
     ("cores", 3500),
     ("crash", 1100),
+    ("elsewhere", 1000),
     ("escape", 1600),
     ("ids", 100),
     ("integration", 5300),
@@ -34,6 +35,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("time", 300),
     ("timer", 1900),
     ("trace", 500),
+    ("windows", 300),
     ("wire", 3700),
     ("worker", 3200),
 ];
