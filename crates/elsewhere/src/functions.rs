@@ -4,7 +4,10 @@ use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-use crate::structures::*;
+use crate::{
+    Ioctl, c_long, cmsghdr, itimerspec, msghdr, off_t, pid_t, pollfd, rlimit, rusage, siginfo_t,
+    sigset_t, stack_t, stat, timespec,
+};
 
 failing! {
     CMSG_DATA(*const cmsghdr) -> *mut u8 = ptr::null_mut();
@@ -49,7 +52,7 @@ failing! {
     setpriority(c_uint, c_uint, c_int) -> c_int = -1;
     setrlimit(c_uint, *const rlimit) -> c_int = -1;
     setsid() -> pid_t = -1;
-    sigaction(c_int, *const sigaction, *mut sigaction) -> c_int = -1;
+    sigaction(c_int, *const crate::sigaction, *mut crate::sigaction) -> c_int = -1;
     sigaddset(*mut sigset_t, c_int) -> c_int = -1;
     sigaltstack(*const stack_t, *mut stack_t) -> c_int = -1;
     sigdelset(*mut sigset_t, c_int) -> c_int = -1;
@@ -57,7 +60,7 @@ failing! {
     sigfillset(*mut sigset_t) -> c_int = -1;
     sigtimedwait(*const sigset_t, *mut siginfo_t, *const timespec) -> c_int = -1;
     sysconf(c_int) -> c_long = -1;
-    timer_create(c_int, *mut sigevent, *mut *mut c_void) -> c_int = -1;
+    timer_create(c_int, *mut crate::sigevent, *mut *mut c_void) -> c_int = -1;
     timer_settime(*mut c_void, c_int, *const itimerspec, *mut itimerspec) -> c_int = -1;
     umask(c_uint) -> c_uint = 0;
     waitid(c_uint, c_uint, *mut siginfo_t, c_int) -> c_int = -1;

@@ -32,7 +32,6 @@
     clippy::return_self_not_must_use,
     clippy::should_implement_trait,
     clippy::upper_case_acronyms,
-    clippy::wildcard_imports,
     reason = "libc and rustix document the same names"
 )]
 #![forbid(unsafe_code)]
