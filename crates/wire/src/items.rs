@@ -149,6 +149,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "says that it was left out")]
     fn an_item_of_4_gib_is_an_error_and_appends_nothing() {
         // A small machine refuses that, even though nobody reads or writes these pages.
         if Vec::<u8>::new().try_reserve(1 << 32).is_err() {
