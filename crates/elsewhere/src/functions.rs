@@ -25,6 +25,7 @@ failing! {
     fflush(*mut c_void) -> c_int = -1;
     fork() -> pid_t = -1;
     fstat(c_int, *mut stat) -> c_int = -1;
+    getauxval(u64) -> u64 = 0;
     getcwd(*mut c_char, usize) -> *mut c_char = ptr::null_mut();
     getpid() -> pid_t = std::process::id().cast_signed();
     getppid() -> pid_t = 0;
@@ -47,6 +48,7 @@ failing! {
     pthread_self() -> usize = 0;
     pthread_sigmask(c_int, *const sigset_t, *mut sigset_t) -> c_int = crate::ENOSYS;
     recvmsg(c_int, *mut msghdr, c_int) -> isize = -1;
+    sched_getcpu() -> c_int = 0;
     sendmsg(c_int, *const msghdr, c_int) -> isize = -1;
     setpgid(pid_t, pid_t) -> c_int = -1;
     setpriority(c_uint, c_uint, c_int) -> c_int = -1;

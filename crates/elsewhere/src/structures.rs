@@ -5,6 +5,7 @@ pub use std::ffi::{c_char, c_int, c_short, c_uint, c_void};
 pub type Ioctl = c_ulong;
 pub type c_long = i64;
 pub type c_ulong = u64;
+pub type clockid_t = c_int;
 pub type dev_t = u64;
 pub type ino_t = u64;
 pub type off_t = i64;

@@ -23,10 +23,6 @@ refused! {
     unshare_unsafe(UnshareFlags);
 }
 
-pub fn sched_getcpu() -> usize {
-    0
-}
-
 pub mod futex {
     //! `rustix::thread::futex`, between threads.
 

@@ -14,11 +14,18 @@ pub fn now() -> Monotonic {
 }
 
 #[inline]
+#[cfg(target_os = "linux")]
 fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a structure that is ours. Every kernel that runs this has these clocks.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read(_: libc::clockid_t) -> libc::timespec {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    libc::timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec }
 }
 
 #[inline]

@@ -301,7 +301,7 @@ mod tests {
                 if unsafe { libc::fork() } == 0 {
                     let _ = rustix::stdio::dup2_stdin(&until_end);
                     // SAFETY: it closes all others, and this process uses none of them.
-                    unsafe { libc::close_range(1, libc::c_uint::MAX, 0) };
+                    unsafe { syscall!(libc::SYS_close_range, 1_u32, u32::MAX, 0_u32) };
                     let _ = rustix::io::read(rustix::stdio::stdin(), &mut [0_u8]);
                     sibling::end_at_once(0);
                 }

@@ -121,7 +121,7 @@ impl Copier {
 /// in containers of older releases of Docker.
 fn has_clone3() -> Result<(), String> {
     // SAFETY: the kernel refuses a structure of no bytes before it reads any.
-    unsafe { libc::syscall(libc::SYS_clone3, ptr::null::<libc::clone_args>(), 0) };
+    unsafe { syscall!(libc::SYS_clone3, ptr::null::<libc::clone_args>(), 0) };
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
         Some(libc::ENOSYS | libc::EPERM) => Err(format!("the system call `clone3`: {error}")),

@@ -1,6 +1,5 @@
 //! The folders of processes in `/proc`.
 
-use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
 use rustix::fs::{CWD, readlinkat_raw};
@@ -14,9 +13,9 @@ pub(crate) fn folder_of(pid: u32) -> PathBuf {
 
 /// Returns `true` if `/proc` shows processes by the numbers that this one knows. Does not allocate.
 pub(crate) fn has_our_numbers() -> bool {
-    let mut buffer = [MaybeUninit::uninit(); 16];
-    let Ok((number, _)) = readlinkat_raw(CWD, c"/proc/self", &mut buffer) else { return false };
-    let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+    let mut buffer = [0_u8; 16];
+    let Ok(length) = readlinkat_raw(CWD, c"/proc/self", &mut buffer) else { return false };
+    let number = std::str::from_utf8(&buffer[..length]).ok().and_then(|number| number.parse().ok());
     number == Some(std::process::id())
 }
 
