@@ -23,6 +23,13 @@ mod target {
     pub(super) const AARCH64: &str = "aarch64-unknown-linux-gnu";
     pub(super) const MUSL: &str = "x86_64-unknown-linux-musl";
     pub(super) const RISCV64: &str = "riscv64gc-unknown-linux-gnu";
+    pub(super) const ELSEWHERE: [&str; 4] = [
+        "aarch64-apple-darwin",
+        "x86_64-apple-darwin",
+        "x86_64-pc-windows-msvc",
+        "x86_64-unknown-freebsd",
+    ];
+    pub(super) const OF_32_BITS: &str = "i686-unknown-linux-gnu";
 }
 
 /// A part of the check.
@@ -32,9 +39,10 @@ struct Part {
     run: fn() -> Result<Vec<Counts>, Stopped>,
 }
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     Part { name: "aarch64", is_brief: true, run: emulated::run },
     Part { name: "riscv64", is_brief: true, run: native::check_riscv64 },
+    Part { name: "elsewhere", is_brief: false, run: native::check_elsewhere },
     Part { name: "musl", is_brief: false, run: native::run_musl },
     Part { name: "machine-4k", is_brief: false, run: machine::with_pages_of_4_kib },
     Part { name: "machine-16k", is_brief: false, run: machine::with_pages_of_16_kib },
