@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
 use brigade::{Key, Pool, TaskErrorKind};
@@ -628,8 +628,14 @@ fn a_task_of_another_version_gets_its_own_outcome() {
     runtime.block_on(async {
         let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
         let tasks = jetstream.get_stream("BRIGADE_default_TASKS").await.unwrap();
-        let task = tasks.get_first_raw_message_by_subject(">", 1).await;
-        let task = task.expect("the task was stored before its submission returned");
+        let begun = Instant::now();
+        let task = loop {
+            // A submission returns before the server has stored the task.
+            match tasks.get_first_raw_message_by_subject(">", 1).await {
+                Ok(task) => break task,
+                Err(error) => assert!(begun.elapsed() < BOUND, "the task was not stored: {error}"),
+            }
+        };
         let mut message = task.payload.to_vec();
         message[0] = 9;
         let subject = task.subject.strip_suffix(".b.item").unwrap();
