@@ -226,6 +226,8 @@ impl Root {
         let mut command = Command::new("unshare");
         let script = format!("{mounts} exec chroot . /program \"$@\"");
         command.args(["--mount", "sh", "-ec", &script, "sh"]).current_dir(self.0.path());
+        // Over ipc a pool needs a folder for temporary files, which is not there.
+        command.env_remove("BRIGADE_LINK");
         command
     }
 }
