@@ -21,7 +21,7 @@ use crate::tools::runs;
 /// The targets, as rustc names them.
 mod target {
     pub(super) const AARCH64: &str = "aarch64-unknown-linux-gnu";
-    pub(super) const MUSL: &str = "x86_64-unknown-linux-musl";
+    pub(super) use crate::tools::MUSL;
     pub(super) const RISCV64: &str = "riscv64gc-unknown-linux-gnu";
     pub(super) const ELSEWHERE: [&str; 4] = [
         "aarch64-apple-darwin",

@@ -70,8 +70,8 @@ fn run(flavor: &str, place: &str) -> Result<Vec<Counts>, Stopped> {
     let toolchain = toolchain::aarch64().map_err(Stopped::LeftOut)?;
     let programs = [QEMU, ("cpio", "cpio")];
     install(&programs).map_err(Stopped::LeftOut)?;
-    let kernel = kernel(flavor).map_err(Stopped::LeftOut)?;
     let packages = Packages::open(Release::Next).map_err(Stopped::LeftOut)?;
+    let kernel = kernel(&packages, flavor).map_err(Stopped::LeftOut)?;
     let root = packages.unpack_root("root", &ROOT).map_err(Stopped::LeftOut)?;
     let names = CRATES.map(|name| format!("-p brigade-{name}")).join(" ");
     let build = format!("test {names} --lib --bins --tests --no-run --message-format json");
@@ -84,8 +84,7 @@ fn run(flavor: &str, place: &str) -> Result<Vec<Counts>, Stopped> {
 }
 
 /// Unpacks a kernel, and returns the path of its image.
-fn kernel(flavor: &str) -> Result<PathBuf, String> {
-    let packages = Packages::open(Release::Next)?;
+fn kernel(packages: &Packages, flavor: &str) -> Result<PathBuf, String> {
     let meta = format!("linux-image-{flavor}:arm64");
     let package = packages.dependency(&meta, "linux-image-")?;
     let unpacked = packages.unpack(&format!("kernel-{flavor}"), &[&package])?;
@@ -127,10 +126,7 @@ fn image(root: &Path, executables: &[Executable]) -> Result<PathBuf, String> {
     }
     packages::write(&layer.join("order"), &(lines.join("\n") + "\n"))?;
     let init = layer.join("init");
-    packages::write(&init, include_str!("init.sh"))?;
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&init, executable)
-        .map_err(|error| format!("cannot write init: {error}"))?;
+    packages::write_script(&init, include_str!("init.sh"))?;
     let image = folder()?.join("image.cpio");
     // A kernel unpacks several archives one after the other.
     let script = "for folder in \"$1\" \"$2\"; do \

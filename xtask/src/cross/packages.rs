@@ -5,6 +5,7 @@
 //! kernels are those of the next one, which has newer ones, and kernels with larger pages.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::folder;
@@ -181,6 +182,13 @@ pub(super) fn make(folder: &Path) -> Result<(), String> {
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// Writes a file that can be executed.
+pub(super) fn write_script(path: &Path, text: &str) -> Result<(), String> {
+    write(path, text)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+        .map_err(|error| format!("cannot make {} executable: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Compilers for other targets: the pinned one if it has the standard library of a target, and
 //! otherwise the one that Debian builds its browser with, which is newer.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::packages::{self, Packages, Release};
@@ -81,14 +79,12 @@ fn debian() -> Result<String, String> {
         ],
     )?;
     let root = root.display();
-    packages::write(
+    packages::write_script(
         &script,
         &format!(
             "#!/bin/sh\nLD_LIBRARY_PATH={root}/usr/lib/x86_64-linux-gnu exec {root}/usr/bin/rustc \"$@\"\n"
         ),
     )?;
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))
-        .map_err(|error| format!("cannot make {} executable: {error}", script.display()))?;
     Ok(script.display().to_string())
 }
 
@@ -114,9 +110,7 @@ pub(super) fn musl() -> Result<Toolchain, String> {
     // The unwinder that the standard library asks for.
     packages::write(&folder.join("libunwind.a"), "GROUP ( -lgcc_eh -lgcc -lc )\n")?;
     let linker = format!("#!/bin/sh\nexec musl-gcc \"$@\" {}\n", stub.display());
-    packages::write(&script, &linker)?;
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))
-        .map_err(|error| format!("cannot make {} executable: {error}", script.display()))?;
+    packages::write_script(&script, &linker)?;
     let flags =
         format!("-C link-self-contained=no -C relocation-model=static -L {}", folder.display());
     let toolchain = Toolchain::new(target::MUSL, false)?;
