@@ -1,8 +1,9 @@
 //! A command line that xtask runs, and that prints in a form to paste into a shell.
 
-use std::fmt;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{fmt, io};
 
 use crate::checkout;
 
@@ -100,12 +101,23 @@ impl Invocation {
     }
 
     /// Runs a test, and returns what it printed and whether it succeeded.
+    ///
+    /// It prints into files: a process that a crashed test leaves would keep a pipe open.
     pub(crate) fn tested(&self) -> Result<(String, bool), String> {
+        let paths =
+            ["out", "err"].map(|end| checkout::target_folder().join(format!("tested.{end}")));
+        let describe = |error: io::Error| format!("cannot keep the output of `{self}`: {error}");
+        let create = |path: &PathBuf| File::create(path).map_err(describe);
         let mut command = self.command();
-        let output = command.stdin(Stdio::null()).output();
-        let output = output.map_err(|error| self.cannot_start(&error))?;
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        Ok((text(&output.stdout) + &text(&output.stderr), output.status.success()))
+        command.stdin(Stdio::null()).stdout(create(&paths[0])?).stderr(create(&paths[1])?);
+        let status = command.status().map_err(|error| self.cannot_start(&error))?;
+        let mut printed = String::new();
+        for path in &paths {
+            let bytes = fs::read(path).map_err(describe)?;
+            printed += &String::from_utf8_lossy(&bytes);
+            let _ = fs::remove_file(path);
+        }
+        Ok((printed, status.success()))
     }
 
     /// Returns `true` if the command starts and succeeds, to find out if a tool is installed.
@@ -139,7 +151,7 @@ impl Invocation {
         command
     }
 
-    fn cannot_start(&self, error: &std::io::Error) -> String {
+    fn cannot_start(&self, error: &io::Error) -> String {
         format!("`{self}` cannot be started: {error}")
     }
 }

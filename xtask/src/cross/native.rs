@@ -1,5 +1,7 @@
 //! Targets that this processor can run itself, or that are only checked.
 
+use std::path::Path;
+
 use super::executables::{self, built};
 use super::toolchain::{self, Toolchain};
 use super::{Counts, Stopped, target};
@@ -33,8 +35,9 @@ pub(super) fn run_musl() -> Result<Vec<Counts>, Stopped> {
     let place = "x86_64 with musl, static".to_owned();
     let mut counts = Counts { place, ..Counts::default() };
     for executable in executables.iter().filter(|executable| executable.is_test) {
-        let test = Invocation::program(&executable.path)
-            .arguments(["--test-threads", "2"].map(str::to_owned))
+        let path = executable.path.display().to_string();
+        let test = Invocation::program(Path::new("timeout"))
+            .arguments([LIMIT, &path, "--test-threads", "2"].map(str::to_owned))
             .folder(&executable.package);
         let (output, has_succeeded) = test.tested().map_err(Stopped::Failed)?;
         let before = counts.failed.len();
@@ -45,6 +48,9 @@ pub(super) fn run_musl() -> Result<Vec<Counts>, Stopped> {
     }
     Ok(vec![counts])
 }
+
+/// Seconds for the tests of one executable.
+const LIMIT: &str = "900";
 
 /// Features that need no C compiler for the target.
 const FEATURES: &str = "ipc,cores,timer,sandbox,metrics,status";

@@ -101,15 +101,17 @@ pub(super) fn musl() -> Result<Toolchain, String> {
     let folder = folder()?.join("musl");
     packages::make(&folder)?;
     let (stub, script) = (folder.join("find.o"), folder.join("cc"));
-    // The unwinder of gcc calls this function of glibc, and does without if it fails.
     let code = folder.join("find.c");
-    packages::write(&code, "int _dl_find_object(void *at, void *found) { return -1; }\n")?;
+    packages::write(&code, include_str!("find.c"))?;
     let compile =
         ["-c", &code.display().to_string(), "-o", &stub.display().to_string()].map(str::to_owned);
     Invocation::program(Path::new("musl-gcc")).arguments(compile).run()?;
     // The unwinder that the standard library asks for.
     packages::write(&folder.join("libunwind.a"), "GROUP ( -lgcc_eh -lgcc -lc )\n")?;
-    let linker = format!("#!/bin/sh\nexec musl-gcc \"$@\" {}\n", stub.display());
+    // It names these weakly, so that a static program would do without them, and calls them.
+    let weak = "-u pthread_once -u pthread_mutex_lock -u pthread_mutex_unlock \
+                -u pthread_key_create -u pthread_getspecific -u pthread_setspecific";
+    let linker = format!("#!/bin/sh\nexec musl-gcc \"$@\" {} {weak}\n", stub.display());
     packages::write_script(&script, &linker)?;
     let flags =
         format!("-C link-self-contained=no -C relocation-model=static -L {}", folder.display());
