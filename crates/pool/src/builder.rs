@@ -1,7 +1,9 @@
 //! The pool's builder. Every setting is checked before anything starts.
 
+mod build;
 mod check;
 mod confine;
+mod in_process;
 mod observe;
 mod start;
 
@@ -13,7 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use brigade_supervisor::{Initializer, Stdio};
-use brigade_sys::executable::{EntryPoint, Origin};
+use brigade_sys::executable::EntryPoint;
 use brigade_wire::shared::Protection;
 use brigade_worker::{finalizer_of, initializer_of, try_initializer_of};
 use serde::Serialize;
@@ -22,7 +24,6 @@ use serde::de::DeserializeOwned;
 use crate::Pool;
 use crate::config::{Config, Link};
 use crate::cores::CorePool;
-use crate::error::PoolError;
 
 /// Builds a [`Pool`]; returned by [`Pool::builder`].
 #[derive(Debug, Default)]
@@ -32,6 +33,7 @@ pub struct PoolBuilder {
     spare_workers: Option<usize>,
     /// Each task has a process of its own.
     is_fresh: bool,
+    is_in_process: bool,
     cores: Option<CorePool>,
     cores_per_worker: Option<usize>,
     #[cfg(feature = "sandbox")]
@@ -42,10 +44,6 @@ pub struct PoolBuilder {
     /// The settings so far; [`build`](Self::build) fills in what follows from those above.
     config: Config,
 }
-
-/// Deepest nesting of pools built inside tasks of other pools. Anything deeper is an endless
-/// recursion of processes.
-const MAX_NESTING: u32 = 10;
 
 impl Pool {
     /// Returns a builder with the default settings.
@@ -350,45 +348,5 @@ impl PoolBuilder {
     pub fn stdio(mut self, stdio: Stdio) -> Self {
         self.config.supervisor.env.stdio = stdio;
         self
-    }
-
-    /// Checks the settings and builds the pool. Workers start with the first tasks.
-    ///
-    /// # Errors
-    /// [`PoolError::Configuration`] names an invalid setting; [`PoolError::NotInitialized`] if
-    /// `init` has not run in this process; [`PoolError::NestedTooDeep`] if pools are built inside
-    /// tasks of other pools, ten levels deep; [`PoolError::System`] if a thread cannot be started,
-    /// or `/proc` is not mounted; [`PoolError::Unsupported`] on other systems than Linux.
-    pub fn build(self) -> Result<Pool, PoolError> {
-        if !cfg!(target_os = "linux") {
-            return Err(PoolError::Unsupported { system: std::env::consts::OS });
-        }
-        if brigade_worker::started_as_worker_without_init() {
-            return Err(PoolError::WorkerWithoutInit);
-        }
-        if self.config.supervisor.command.is_none() && !brigade_worker::is_initialized() {
-            return Err(PoolError::NotInitialized);
-        }
-        if let Some(depth) = brigade_worker::context::depth().filter(|depth| *depth >= MAX_NESTING)
-        {
-            return Err(PoolError::NestedTooDeep { depth, limit: MAX_NESTING });
-        }
-        self.check_starter()?;
-        Pool::start(self.check()?)
-    }
-
-    /// Checks that workers can be started: a start that fails says less about the cause.
-    fn check_starter(&self) -> Result<(), PoolError> {
-        let origin = Origin::of_this_program();
-        let origin = origin
-            .map_err(PoolError::system("use /proc: mount it with `mount -t proc proc /proc`"))?;
-        if self.config.supervisor.command.is_some() || !origin.is_lost() {
-            return Ok(());
-        }
-        let problem = "the dynamic loader was started with this program, and cannot start workers \
-                       with it, because its file was deleted or replaced: start the program \
-                       again, without the loader if its file is to be replaced, or give its path \
-                       here";
-        Err(PoolError::Configuration { field: "worker_command", problem: problem.into() })
     }
 }

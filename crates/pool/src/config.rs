@@ -38,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) buffer_protection: Option<Protection>,
     /// The host has to look at the memory of tasks that have a limit.
     pub(crate) watches_memory: bool,
+    /// Settings that do not hold, because workers are threads.
+    pub(crate) left_out: Vec<&'static str>,
     /// The layers of the sandbox and the limits, and which of them hold.
     pub(crate) report: SandboxReport,
     /// Gives the trace context that workers get with each task.
@@ -111,6 +113,7 @@ impl Default for Config {
                     finalizer: None,
                 },
                 connector: None,
+                thread: None,
                 credit: CREDIT,
                 message_limit: 1 << 30,
                 sandbox: None,
@@ -124,6 +127,7 @@ impl Default for Config {
             buffer_budget: default_budget(),
             buffer_protection: None,
             watches_memory: true,
+            left_out: Vec::new(),
             report: SandboxReport::default(),
             trace_context: None,
             #[cfg(feature = "trace-export")]

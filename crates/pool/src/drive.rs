@@ -125,6 +125,11 @@ impl Drive {
         }
         #[cfg(feature = "recording")]
         drive.shared.register();
+        let (left_out, output) = (&drive.shared.config.left_out, &drive.shared.supervisor.output);
+        if !left_out.is_empty() {
+            let settings = left_out.join(", ");
+            note!(output, WARN, settings, "workers are threads, so these settings do not hold");
+        }
         let settings = &drive.shared.config.scheduler;
         if settings.min_workers.max(settings.spare_workers) > 0 {
             drive.shared.step(Event::Tick, EventData::Nothing);

@@ -24,6 +24,8 @@ mod start_mode;
 mod starter;
 mod supervised;
 mod supervisor;
+mod thread;
+mod thread_end;
 pub mod threads;
 mod unusable;
 mod verdict;

@@ -123,6 +123,7 @@ fn supervise(
         start_timeout: BOUND,
         setup: Setup { preload: None, initializer: None, timeout: BOUND, finalizer: None },
         connector: None,
+        thread: None,
         credit: 8,
         message_limit: 1 << 20,
         start: brigade_supervisor::Start::Auto,

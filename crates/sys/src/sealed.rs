@@ -85,6 +85,9 @@ pub struct SealedView {
     length: usize,
 }
 
+// SAFETY: the mapping belongs to no thread, and nobody writes to it.
+unsafe impl Send for SealedView {}
+
 impl SealedView {
     /// Maps memory that another process has created.
     ///

@@ -53,6 +53,7 @@ pub mod shared;
 pub mod slots;
 pub mod version;
 pub mod worker_event;
+pub mod worker_thread;
 
 use brigade_ids as ids;
 

@@ -2,6 +2,8 @@
 //!
 //! The results are the same on every thread of a worker process. Outside a worker each function
 //! returns `None`, so that code that also runs elsewhere need not know where it runs.
+//!
+//! A worker of a pool with `in_process` is one thread, so there are results on that thread only.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -16,7 +18,7 @@ pub use brigade_wire::{Attempt, TaskId, WorkerId};
 
 /// Returns the id of this worker in its pool, or `None` outside a worker.
 pub fn id() -> Option<WorkerId> {
-    Some(ORIGIN.get()?.worker)
+    with(|context| Some(context.origin.get()?.worker))
 }
 
 /// Returns the number of this worker's slot in the pool, counted from 0. A replacement has the same
@@ -45,13 +47,13 @@ pub fn generation() -> Option<u32> {
 /// worker.
 pub fn seed() -> Option<u64> {
     let Some(worker) = id() else { return SEED_HERE.get() };
-    Some(SEED.lock().unwrap_or_else(|| worker.seed()))
+    Some(with(|context| *context.seed.lock()).unwrap_or_else(|| worker.seed()))
 }
 
 /// Calls `task`, in which [`seed`] returns `seed`: outside a worker, only on this thread.
 pub fn with_seed<T>(seed: u64, task: impl FnOnce() -> T) -> T {
     let _restored = match id() {
-        Some(_) => Seed::OfTheProcess(SEED.lock().replace(seed)),
+        Some(_) => Seed::OfTheWorker(with(|context| context.seed.lock().replace(seed))),
         None => Seed::OfTheThread(SEED_HERE.replace(Some(seed))),
     };
     task()
@@ -59,14 +61,14 @@ pub fn with_seed<T>(seed: u64, task: impl FnOnce() -> T) -> T {
 
 /// The seed before [`with_seed`], which is set again when this is dropped.
 enum Seed {
-    OfTheProcess(Option<u64>),
+    OfTheWorker(Option<u64>),
     OfTheThread(Option<u64>),
 }
 
 impl Drop for Seed {
     fn drop(&mut self) {
         match *self {
-            Self::OfTheProcess(before) => *SEED.lock() = before,
+            Self::OfTheWorker(before) => with(|context| *context.seed.lock() = before),
             Self::OfTheThread(before) => SEED_HERE.set(before),
         }
     }
@@ -77,19 +79,19 @@ impl Drop for Seed {
 ///
 /// Returns `None` outside a worker.
 pub fn depth() -> Option<u32> {
-    Some(ORIGIN.get()?.depth)
+    with(|context| Some(context.origin.get()?.depth))
 }
 
 /// Returns the task that runs in this process now, or `None` between tasks and outside a worker.
 ///
 /// A thread that a task left behind gets the task that runs at the time of the call.
 pub fn task() -> Option<TaskId> {
-    Some(CURRENT.get()?.0)
+    Some(with(|context| context.current.get())?.0)
 }
 
 /// Returns the number of the current attempt, or `None` between tasks and outside a worker.
 pub fn attempt() -> Option<Attempt> {
-    Some(CURRENT.get()?.1)
+    Some(with(|context| context.current.get())?.1)
 }
 
 /// Returns the numbers of the CPUs that this worker is pinned to, as reported by the system when
@@ -97,7 +99,9 @@ pub fn attempt() -> Option<Attempt> {
 ///
 /// Returns `None` for a worker that is not pinned, and outside a worker.
 pub fn cores() -> Option<&'static [u32]> {
-    ORIGIN.get()?.cores.as_deref()
+    // A worker that is a thread is not pinned.
+    let origin = if IS_WORKER.get() { None } else { PROCESS.origin.get() };
+    origin?.cores.as_deref()
 }
 
 /// Returns `true` if the task has exceeded its soft deadline and should clean up and return.
@@ -106,7 +110,7 @@ pub fn cores() -> Option<&'static [u32]> {
 /// costs one reading of the clock, which is cheap enough for every turn of a loop that does any
 /// work.
 pub fn cancelled() -> bool {
-    let end = SOFT_END.load(Ordering::Relaxed);
+    let end = with(|context| context.soft_end.load(Ordering::Relaxed));
     end != NO_END && end <= nanos(clock::now())
 }
 
@@ -115,13 +119,14 @@ pub fn cancelled() -> bool {
 ///
 /// Returns `None` for a task without deadlines, between tasks and outside a worker.
 pub fn remaining() -> Option<Duration> {
-    let end = SOFT_END.load(Ordering::Relaxed).min(HARD_END.load(Ordering::Relaxed));
+    let load = |end: &AtomicU64| end.load(Ordering::Relaxed);
+    let end = with(|context| load(&context.soft_end).min(load(&context.hard_end)));
     (end != NO_END).then(|| Duration::from_nanos(end.saturating_sub(nanos(clock::now()))))
 }
 
 /// Returns the task's soft deadline, if it has one.
 pub(crate) fn soft_end() -> Option<Monotonic> {
-    let end = SOFT_END.load(Ordering::Relaxed);
+    let end = with(|context| context.soft_end.load(Ordering::Relaxed));
     (end != NO_END).then(|| Monotonic::from_nanos(end))
 }
 
@@ -130,10 +135,23 @@ pub(crate) fn soft_end() -> Option<Monotonic> {
 ///
 /// Returns `None` for a task without one, between tasks and outside a worker.
 pub fn trace_context() -> Option<String> {
-    TRACE_CONTEXT.lock().clone()
+    with(|context| context.trace.lock().clone())
 }
 
-/// The identity of this process; set once, by the handshake.
+/// A worker, as its tasks see it.
+struct Context {
+    /// Set once, at its start.
+    origin: OnceLock<Origin>,
+    current: Current,
+    trace: Mutex<Option<String>>,
+    /// The seed of the task that runs, if its stream or map has one.
+    seed: Mutex<Option<u64>>,
+    /// Soft and hard deadlines of the running task, in nanoseconds of the monotonic clock.
+    soft_end: AtomicU64,
+    hard_end: AtomicU64,
+}
+
+/// The identity of a worker.
 struct Origin {
     worker: WorkerId,
     depth: u32,
@@ -149,21 +167,16 @@ fn own_cores() -> Option<Vec<u32>> {
     bits.map(|(index, bit)| Some(u32::try_from(index).ok()? * u64::BITS + bit)).collect()
 }
 
-static ORIGIN: OnceLock<Origin> = OnceLock::new();
-static CURRENT: Current = Current::nothing();
-static TRACE_CONTEXT: Mutex<Option<String>> = Mutex::new(None);
-
-/// The seed of the task that runs, if its stream or map has one.
-static SEED: Mutex<Option<u64>> = Mutex::new(None);
+/// The worker that this process is.
+static PROCESS: Context = Context::new();
 
 thread_local! {
+    /// The worker that this thread is, if [`IS_WORKER`].
+    static THREAD: Context = const { Context::new() };
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
     /// The result of [`seed`] on a thread of a host.
     static SEED_HERE: Cell<Option<u64>> = const { Cell::new(None) };
 }
-
-/// Soft and hard deadlines of the running task, in nanoseconds of the monotonic clock.
-static SOFT_END: AtomicU64 = AtomicU64::new(NO_END);
-static HARD_END: AtomicU64 = AtomicU64::new(NO_END);
 
 const NO_END: u64 = u64::MAX;
 
@@ -171,28 +184,60 @@ fn nanos(time: Monotonic) -> u64 {
     u64::try_from(time.since_zero().as_nanos()).unwrap_or(NO_END)
 }
 
+impl Context {
+    const fn new() -> Self {
+        Self {
+            origin: OnceLock::new(),
+            current: Current::nothing(),
+            trace: Mutex::new(None),
+            seed: Mutex::new(None),
+            soft_end: AtomicU64::new(NO_END),
+            hard_end: AtomicU64::new(NO_END),
+        }
+    }
+}
+
+/// Calls `act` with the worker that this thread belongs to.
+#[inline]
+fn with<T>(act: impl FnOnce(&Context) -> T) -> T {
+    if IS_WORKER.get() { THREAD.with(act) } else { act(&PROCESS) }
+}
+
+/// Returns `true` if this thread is a worker by itself.
+pub(crate) fn is_worker_thread() -> bool {
+    IS_WORKER.get()
+}
+
+/// Makes this thread a worker, and no other thread.
+pub(crate) fn become_worker_thread(worker: WorkerId, depth: u32) {
+    IS_WORKER.set(true);
+    with(|context| {
+        let _ = context.origin.set(Origin { worker, depth, cores: None });
+    });
+}
+
 /// Stores the identity of this worker. Only the first call counts, because a process has one host.
 pub(crate) fn become_worker(worker: WorkerId, depth: u32, pinned: bool) {
     let cores = if pinned { own_cores() } else { None };
     // A second call would require a second handshake, but `init` never returns from the first.
-    let _ = ORIGIN.set(Origin { worker, depth, cores });
+    let _ = PROCESS.origin.set(Origin { worker, depth, cores });
 }
 
 /// Gives this copy of the worker a seed of its own.
 pub(crate) fn become_copy(number: u64) {
-    *SEED.lock() = id().map(|worker| brigade_wire::seed_of_input(worker.seed(), number));
+    *PROCESS.seed.lock() = id().map(|worker| brigade_wire::seed_of_input(worker.seed(), number));
 }
 
 /// Sets the current task until [`leave`] is called.
 #[inline]
 pub(crate) fn enter(task: TaskId, attempt: Attempt) {
-    CURRENT.enter(task, attempt);
+    with(|context| context.current.enter(task, attempt));
 }
 
 /// Sets that no task runs.
 #[inline]
 pub(crate) fn leave() {
-    CURRENT.leave();
+    with(|context| context.current.leave());
 }
 
 /// Sets the deadlines and the trace context of a task that has any, until [`clear_details`] is
@@ -202,17 +247,21 @@ pub(crate) fn set_details(limits: RunLimits, trace_context: Option<&str>) {
     let now = clock::now();
     let end =
         |limit: Option<Duration>| limit.map_or(NO_END, |limit| nanos(now.saturating_add(limit)));
-    SOFT_END.store(end(limits.soft()), Ordering::Relaxed);
-    HARD_END.store(end(limits.hard()), Ordering::Relaxed);
-    *TRACE_CONTEXT.lock() = trace_context.map(str::to_owned);
+    with(|context| {
+        context.soft_end.store(end(limits.soft()), Ordering::Relaxed);
+        context.hard_end.store(end(limits.hard()), Ordering::Relaxed);
+        *context.trace.lock() = trace_context.map(str::to_owned);
+    });
 }
 
 /// Clears the deadlines and the trace context of a task that has ended.
 #[cold]
 pub(crate) fn clear_details() {
-    SOFT_END.store(NO_END, Ordering::Relaxed);
-    HARD_END.store(NO_END, Ordering::Relaxed);
-    *TRACE_CONTEXT.lock() = None;
+    with(|context| {
+        context.soft_end.store(NO_END, Ordering::Relaxed);
+        context.hard_end.store(NO_END, Ordering::Relaxed);
+        *context.trace.lock() = None;
+    });
 }
 
 /// The running task in two words that are read one after the other. Attempts start at 1, so attempt

@@ -62,6 +62,7 @@ mod start;
 mod state;
 mod stderr;
 mod task_span;
+mod thread;
 mod type_names;
 mod typed;
 
@@ -79,6 +80,8 @@ pub use server::Server;
 pub use setup::{finalizer_of, initializer_of, preload_of, try_initializer_of, try_preload_of};
 pub use start::{init, init_with, is_initialized, started_as_worker_without_init};
 pub use state::{preloaded, state};
+#[doc(hidden)]
+pub use thread::run_on_thread;
 #[doc(hidden)]
 pub use type_names::{signature, types_of};
 pub use typed::{Typed, function_of};

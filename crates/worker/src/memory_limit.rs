@@ -30,6 +30,11 @@ impl MemoryLimit {
         Ok(Self { limit, growth, size, next_look: clock::now() })
     }
 
+    /// Returns no limit.
+    pub(crate) fn none() -> Self {
+        Self { limit: u64::MAX, growth: 0, size: None, next_look: clock::now() }
+    }
+
     /// Limits the growth from now on. Returns an error if there is a limit and the size cannot be
     /// measured.
     pub(crate) fn begin(&mut self) -> io::Result<()> {

@@ -4,6 +4,8 @@ use std::any::Any;
 use std::cell::Cell;
 use std::sync::OnceLock;
 
+use crate::context;
+
 thread_local! {
     static STATE: Cell<Option<&'static dyn Any>> = const { Cell::new(None) };
 }
@@ -19,20 +21,33 @@ pub fn state<T: 'static>() -> Option<&'static T> {
     STATE.try_with(Cell::get).ok().flatten()?.downcast_ref()
 }
 
-static PRELOADED: OnceLock<Box<dyn Any + Send + Sync>> = OnceLock::new();
+type Preloaded = &'static (dyn Any + Send + Sync);
+
+static PRELOADED: OnceLock<Preloaded> = OnceLock::new();
+
+thread_local! {
+    /// The value of a worker that is a thread.
+    static PRELOADED_HERE: Cell<Option<Preloaded>> = const { Cell::new(None) };
+}
 
 /// Returns the value that the pool's `preload` returned, in any thread of a worker.
 ///
 /// All workers share its memory until they write to it. Returns `None` if the value has another
-/// type, if the pool has no `preload`, and outside a worker.
+/// type, if the pool has no `preload`, and outside a worker. With `in_process`, each worker has a
+/// value of its own, and threads that tasks have started get that of the first worker.
 pub fn preloaded<T: Send + Sync + 'static>() -> Option<&'static T> {
-    PRELOADED.get()?.downcast_ref()
+    let here = PRELOADED_HERE.try_with(Cell::get).ok().flatten();
+    here.or(PRELOADED.get().copied())?.downcast_ref()
 }
 
 /// Sets the value of `preload`.
 pub(crate) fn set_preloaded<T: Send + Sync + 'static>(value: T) {
+    let value = Box::leak(Box::new(value));
+    if context::is_worker_thread() {
+        PRELOADED_HERE.set(Some(value));
+    }
     // It is called once, in the fork server or in the worker.
-    let _ = PRELOADED.set(Box::new(value));
+    let _ = PRELOADED.set(value);
 }
 
 /// Sets the state of this thread.

@@ -43,7 +43,9 @@ impl PoolBuilder {
             format!("must be at most `workers` ({workers}), but is {min_workers}")
         })?;
         let supervisor = &mut config.supervisor;
-        supervisor.connector = config.link.connector()?;
+        if supervisor.thread.is_none() {
+            supervisor.connector = config.link.connector()?;
+        }
         let copies = self.is_fresh && can_copy(supervisor) && self.initializer.is_none();
         config.scheduler.copies = copies;
         if copies {
@@ -101,7 +103,7 @@ const CREDIT_OF_COPIES: u16 = 2;
 /// be executed. A copy that dies with its worker would be a zombie of this process if that adopts
 /// orphans.
 fn can_copy(settings: &Settings) -> bool {
-    settings.connector.is_none()
+    settings.has_rings()
         && settings.start != Start::Exec
         && settings.sandbox.is_none()
         && settings.limits == Limits::new()

@@ -128,12 +128,12 @@ impl Shared {
             shutdown_began: None,
             elapsed: None,
         };
-        let collecting = if config.supervisor.connector.is_some() {
-            None
-        } else {
+        let collecting = if config.supervisor.has_rings() {
             let budget = (!config.is_sandboxed()).then(|| config.buffer_terms().budget);
             let collecting = Collecting::new(budget, cores);
             Some(collecting.map_err(PoolError::system("make the pool's doorbell"))?)
+        } else {
+            None
         };
         let (supervisor, orders, jobs) = Supervisor::new(config.supervisor.env.stdio)
             .map_err(PoolError::system("make its event and epoll descriptors"))?;

@@ -53,6 +53,16 @@ impl ProcessEnv {
         self.directory = Some(path.to_owned());
     }
 
+    /// Returns `true` if a variable is set or removed.
+    pub fn has_variables(&self) -> bool {
+        !self.environment.is_empty()
+    }
+
+    /// Returns `true` if the working directory is set.
+    pub fn has_directory(&self) -> bool {
+        self.directory.is_some()
+    }
+
     /// Checks that every variable can be set and that the directory exists, and makes its path
     /// absolute, because this process may change its own directory later.
     pub fn check(mut self) -> Result<Self, EnvError> {

@@ -46,6 +46,10 @@ impl Reaper {
 
     /// Waits for the death of a worker from now on.
     pub fn watch(&self, process: Arc<WorkerProcess>) {
+        // Nothing is to be reaped of a thread, and its link ends by itself.
+        if process.thread().is_some() {
+            return;
+        }
         let is_parking = self.alarm.is_parking();
         let watch = |process: &Arc<WorkerProcess>, poller: &Poller, token| {
             let ends = process.pidfd().zip(process.control()).filter(|_| !is_parking);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use brigade_sandbox::{Groups, Limits, Prepared};
 use brigade_sys::memory::address_space_left;
 use brigade_wire::link::connect::HostConnector;
+use brigade_wire::worker_thread::RunWorker;
 use tracing::Level;
 
 use crate::command_line::CommandLine;
@@ -42,6 +43,8 @@ pub struct Settings {
     pub setup: Setup,
     /// Opens the link; `None` for rings.
     pub connector: Option<&'static dyn HostConnector>,
+    /// Runs a worker, if workers are threads of this process.
+    pub thread: Option<RunWorker>,
     /// Maximum number of frames under way to one worker.
     pub credit: u16,
     /// Maximum size of an encoded argument or result.
@@ -55,10 +58,15 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Returns `true` if the link of workers is a pair of rings.
+    pub fn has_rings(&self) -> bool {
+        self.connector.is_none() && self.thread.is_none()
+    }
+
     /// Returns `true` if a forked worker needs nothing more from the host than its greeting before
     /// it takes tasks, and the host nothing from it.
     pub(crate) fn are_complete(&self) -> bool {
-        self.connector.is_none()
+        self.has_rings()
             && self.events.is_none()
             && self.sandbox.is_none()
             && self.version.is_none()

@@ -10,6 +10,8 @@
 //! - It is *dead* when its end was observed or is certain, and its output was read.
 
 mod debug;
+mod streams;
+mod thread;
 
 use std::fs::File;
 use std::io;
@@ -27,9 +29,10 @@ use brigade_wire::WorkerId;
 
 use crate::workers::death::Death;
 use crate::workers::limited::Limited;
-use crate::workers::output::{LastLines, OutputForwarder, WorkerStreams};
+use crate::workers::output::WorkerStreams;
 use crate::workers::samples::Samples;
 use crate::workers::settings::Settings;
+use crate::workers::thread_end::{KILLED, ThreadEnd};
 
 /// The process of one worker, shared by all threads that may have to end it.
 pub struct WorkerProcess {
@@ -52,6 +55,8 @@ pub struct WorkerProcess {
     group: Mutex<Option<Group>>,
     /// The limits that hold, once the worker is ready.
     limited: OnceLock<Limited>,
+    /// The end of the worker, if it is a thread of this process.
+    thread: OnceLock<ThreadEnd>,
     /// The process could not be killed, and nothing waits for its death.
     left_behind: AtomicBool,
 }
@@ -114,6 +119,7 @@ impl WorkerProcess {
             worker_pid: OnceLock::new(),
             group: Mutex::new(None),
             limited: OnceLock::new(),
+            thread: OnceLock::new(),
             left_behind: AtomicBool::new(false),
         }
     }
@@ -287,6 +293,10 @@ impl WorkerProcess {
         state.state = ProcessState::Dying;
         let is_connecting = state.is_connecting;
         drop(state);
+        if self.thread.get().is_some() {
+            self.give_up_thread(KILLED);
+            return Ok(Killed::Sent);
+        }
         match self.running.get() {
             Some(running) if !is_connecting => {
                 let is_killed = running.process.kill_if_alone()?;
@@ -376,23 +386,6 @@ impl WorkerProcess {
 
     pub(crate) fn control(&self) -> Option<&ControlSocket> {
         self.running.get().map(|running| &running.control)
-    }
-
-    /// Returns the output streams, if the process was started.
-    pub(crate) fn streams(&self) -> Option<&WorkerStreams> {
-        self.running.get().map(|running| &running.streams)
-    }
-
-    /// Reads the rest of the output of a process that has ended, and closes its pipes. Returns the
-    /// end of its stderr, and the lines that have to be emitted before the death is reported.
-    pub(crate) fn finish_streams(&self, output: &OutputForwarder) -> (String, Option<LastLines>) {
-        let running = self.running.get();
-        running.map_or_else(Default::default, |it| output.finish_streams(&it.streams))
-    }
-
-    /// Reads the rest of the output of a process that has ended, and returns the end of its stderr.
-    pub fn read_rest(&self, output: &OutputForwarder) -> String {
-        self.finish_streams(output).0
     }
 }
 

@@ -1,7 +1,8 @@
-//! A link inside one process, over two channels; for tests.
+//! A link inside one process, over two channels; for tests, and for workers that are threads.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use super::connect::EndMark;
 use super::{LinkError, LinkReceiver, LinkSender};
 
 /// One end of a memory link.
@@ -19,6 +20,10 @@ pub struct MemorySender {
     channel: Sender<Vec<u8>>,
     limit: usize,
 }
+
+/// Ends the direction in which a [`MemorySender`] sends, as if that were gone.
+#[derive(Debug)]
+pub struct MemoryEnd(Sender<Vec<u8>>);
 
 /// The receiving half of a memory link.
 #[derive(Debug)]
@@ -41,6 +46,20 @@ fn end(send: Sender<Vec<u8>>, receive: Receiver<Vec<u8>>, limit: usize) -> End {
     }
 }
 
+impl MemorySender {
+    /// Returns the end mark of this direction.
+    pub fn end_mark(&self) -> MemoryEnd {
+        MemoryEnd(self.channel.clone())
+    }
+}
+
+impl EndMark for MemoryEnd {
+    fn send(&self) {
+        // Every message has a head. If the receiver is gone, nothing is left to end.
+        let _ = self.0.send(Vec::new());
+    }
+}
+
 impl LinkSender for MemorySender {
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         let size = head.len() + payload.len();
@@ -54,6 +73,6 @@ impl LinkSender for MemorySender {
 impl LinkReceiver for MemoryReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
         self.current = self.channel.recv().map_err(|_| LinkError::Closed)?;
-        Ok(&self.current)
+        if self.current.is_empty() { Err(LinkError::Closed) } else { Ok(&self.current) }
     }
 }

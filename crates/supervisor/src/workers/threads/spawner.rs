@@ -22,6 +22,7 @@ use crate::workers::reserve::require_reserve;
 use crate::workers::starter::{Ends, Processes};
 use crate::workers::supervised::Supervised;
 use crate::workers::supervisor::Orders;
+use crate::workers::thread as worker_thread;
 use crate::workers::unusable::Unusable;
 use crate::workers::worker_process::WorkerProcess;
 
@@ -119,6 +120,10 @@ fn launch(
     }
     let supervisor = owner.supervisor();
     let settings = owner.settings();
+    if settings.thread.is_some() {
+        // The attendant starts it.
+        return Ok(Some(Next::Handshake));
+    }
     require_reserve().map_err(|error| ("start its attendant thread", error))?;
     let (control, worker_end) =
         ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
@@ -178,9 +183,10 @@ fn attend_or_kill(
 fn attend(owner: &impl Supervised, process: &Arc<WorkerProcess>, greeted: Option<Connected>) {
     let output = &owner.supervisor().output;
     let (worker, pid) = (process.worker(), process.pid());
-    let connected = match greeted {
-        Some(connected) => handshake::skip(owner, process).map(|()| connected),
-        None => handshake::run(owner, process),
+    let connected = match (greeted, owner.settings().thread) {
+        (_, Some(run)) => worker_thread::start(owner.settings(), process, run),
+        (Some(connected), None) => handshake::skip(owner, process).map(|()| connected),
+        (None, None) => handshake::run(owner, process),
     };
     match connected {
         Ok(connected) => {

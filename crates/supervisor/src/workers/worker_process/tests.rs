@@ -1,5 +1,6 @@
 //! Kills in each state.
 
+use crate::workers::output::OutputForwarder;
 use brigade_sys::process::command;
 
 use super::*;
