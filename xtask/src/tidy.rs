@@ -18,6 +18,7 @@ mod links;
 mod manifest;
 mod map;
 mod members;
+mod metadata;
 pub(crate) mod msrv;
 mod opening;
 mod paths;
@@ -68,6 +69,7 @@ const CHECKS: &[Check] = &[
     wire_hash::check,
     conformance::check,
     published::check,
+    metadata::check,
     errors::check,
     fences::check,
     wrapping::check,

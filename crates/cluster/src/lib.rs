@@ -1,5 +1,7 @@
 //! Runs the tasks of a pool on many machines, over NATS JetStream.
 //!
+//! Programs can use this crate alone, or as `brigade::cluster` in the facade `brigade`.
+//!
 //! A [`Cluster`] submits typed tasks to a queue, and a [`Node`] on any machine runs them in a local
 //! pool, with all that the pool guarantees. A [`ClusterHandle`] is one submitted task, and a
 //! [`Batch`] is a named set of them, which a client that has died continues under the same name.

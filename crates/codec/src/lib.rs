@@ -1,5 +1,7 @@
 //! Encodes arguments and results: postcard with a limit, and bulk bytes without a detour.
 //!
+//! Programs can use this crate alone, without the facade `brigade`.
+//!
 //! [`encode`] and [`decode`] work on any serde type. [`decode_from`] reads from a [`Source`] that
 //! somebody else may write to, for example shared memory. [`contiguous_parts`] returns the bytes of
 //! a `Vec<u8>` or `String` without copying them. [`Encoded`] is a value that is encoded already.

@@ -1,5 +1,7 @@
 //! Discovers the machine's cpu topology, leases cores, and pins threads and commands to them.
 //!
+//! Programs can use this crate alone, or as `brigade::cores` in the facade `brigade`.
+//!
 //! [`Topology`] is the machine as the kernel describes it: its cores and their hardware threads,
 //! caches, NUMA nodes and kinds of core, and the part of it that this process may use. A
 //! [`CorePool`] leases cores: a [`CoreRequest`] states how many and how close together, and a

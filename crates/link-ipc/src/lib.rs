@@ -2,6 +2,19 @@
 //!
 //! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
 //!
+//! ```
+//! use brigade_link_ipc::{host_end, worker_end};
+//! use brigade_wire::handshake::Token;
+//! use brigade_wire::link::{LinkReceiver, LinkSender};
+//!
+//! let socket = std::env::temp_dir().join(format!("link-{}", Token::random().short()));
+//! let (mut host, channels) = host_end(Token::random(), 1 << 20, &socket)?;
+//! let mut worker = worker_end(channels, 1 << 20);
+//! host.sender.send(b"head, ", b"payload")?;
+//! assert_eq!(worker.receiver.receive()?, b"head, payload");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Properties of ipc-channel on Linux, and their consequences here:
 //! - `send` blocks if the peer does not read. So the host counts the bytes in flight (`window`) and
 //!   sends only what surely fits; the rest waits in the host's memory until the worker reports that

@@ -1,5 +1,7 @@
 //! Metrics of pools: counts, distributions of times, failures, workers, and slow tasks.
 //!
+//! Programs can use this crate alone, or as `brigade::metrics` in the facade `brigade`.
+//!
 //! A [`PoolSnapshot`] is the state of one pool at one moment. It is plain data: it can be printed,
 //! compared, and passed to another process with serde. A [`Distribution`] summarizes a kind of
 //! time, such as the time that tasks waited. A [`WorkerSnapshot`] tells what one slot's processes

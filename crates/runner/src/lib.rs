@@ -1,5 +1,7 @@
 //! Runs a list of commands as jobs, each pinned to cores of its own, and reports every outcome.
 //!
+//! Programs can use this crate alone, or as `brigade::runner` in the facade `brigade`.
+//!
 //! A [`Runner`] (from [`Runner::builder`]) takes [`Job`]s, starts those that fit, and reports
 //! [`Event`]s on the thread that called it. Each job ends in exactly one [`Outcome`]. A [`Stopper`]
 //! stops the run from anywhere, as Ctrl-C does. A [`Client`] supplies jobs that are not all known

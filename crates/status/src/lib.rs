@@ -1,5 +1,7 @@
 //! Shows what a pool does while it does it: one page, over loopback, in any browser.
 //!
+//! Programs can use this crate alone, or as `brigade::status` in the facade `brigade`.
+//!
 //! A [`StatusServer`] serves the snapshots of a [`Source`]:
 //!
 //! | path | content |

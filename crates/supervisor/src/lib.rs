@@ -17,6 +17,20 @@
 //! - [`threads::output`]: the thread that forwards output and emits `tracing` events
 //! - [`threads::cleaner`]: the thread for slow work
 //!
+//! ```
+//! use std::process::Command;
+//!
+//! use brigade_supervisor::{Capture, CommandLine};
+//!
+//! let line = CommandLine::from(&*Command::new("sort").arg("-n"));
+//! assert_eq!(line.arguments, ["-n"]);
+//!
+//! let mut capture = Capture::tail_of(4);
+//! capture.push(b"1\n2\n3\n");
+//! assert_eq!(capture.finish().tail(100)?, b"2\n3\n");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! # Invariants
 //!
 //! - A worker's process that was started is reaped by the reaper, or by the thread whose handshake

@@ -1,6 +1,8 @@
 //! Time for state machines: points in time, timers over them, and escalations. Nothing here reads a
 //! clock.
 //!
+//! Programs can use this crate alone, without the facade `brigade`.
+//!
 //! [`Monotonic`] is a point on the machine's monotonic clock. [`TimerHeap`] keeps timers and tells
 //! the next deadline. [`Escalation`] takes steps of growing force one after the other.
 //! `brigade_sys::clock::now` reads the clock.

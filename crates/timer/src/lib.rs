@@ -1,5 +1,7 @@
 //! Enforces deadlines on processes: a process that overruns is killed on time, and no other is.
 //!
+//! Programs can use this crate alone, or as `brigade::timer` in the facade `brigade`.
+//!
 //! A [`TimerServer`] is one thread that sleeps until the next deadline. A [`TimerClient`] arms
 //! deadlines for the process that uses it; a [`TimerGuard`] holds one for a section of code. A
 //! [`Reaper`] decides what happens at a deadline: by default, an [`Escalation`] of signals goes to

@@ -1,5 +1,7 @@
 //! Writes timelines in Chrome's trace format, which [Perfetto](https://ui.perfetto.dev) opens.
 //!
+//! Programs can use this crate alone, without the facade `brigade`.
+//!
 //! A [`Trace`] has rows, on which slices of time lie one after the other, points in time, and
 //! counters. Times count from the start of the trace.
 //!

@@ -1,16 +1,23 @@
-//! Checks that each published package has what its page on a registry shows: licences, a README
-//! made of its front page, keywords, and what its documentation is built with.
+//! Checks that each published package has licences, and a README made of its front page, which has
+//! an example and says for whom the package is.
 //!
 //! `cargo xtask tidy --bless` writes the READMEs, so that their examples are those that run as
 //! tests.
 
 use std::fmt::Write as _;
 
+use toml::de::DeValue;
+
 use super::Finding;
 use super::manifest::Manifest;
 use crate::checkout::{self, Checkout, File};
 
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+
+/// The front page of a package with the keyword `internal`; that of others names the facade.
+const INTERNAL: &str =
+    "Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.";
+const FACADE: &str = "the facade";
 
 /// The repository, whose documents the READMEs point to.
 const REPOSITORY: &str = "https://github.com/brigade-rs/brigade";
@@ -26,24 +33,38 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
                 report(format!("the package has no licence: ln -s ../../{licence} {folder}/"));
             }
         }
-        if manifest.get(&["package", "keywords"]).is_none() {
-            report("the package has no keywords by which it is found".to_owned());
-        }
-        if !manifest.is_true(&["package", "metadata", "docs", "rs", "all-features"]) {
-            report("its documentation lacks the features: add `[package.metadata.docs.rs]` with `all-features = true`".to_owned());
-        }
         let path = format!("{folder}/README.md");
         let expected = expected(checkout, file);
+        let is_library = expected.is_some();
         match checkout.file(&path) {
             None => report("the package has no README: `cargo xtask tidy --bless`".to_owned()),
             Some(readme) if expected.is_some_and(|expected| expected != readme.text) => {
                 let message = "differs from the front page: `cargo xtask tidy --bless`";
                 findings.push(Finding::new(&path, 1, message));
             }
+            Some(readme) if is_library => {
+                let lacks = lacks(&readme.text, &manifest);
+                findings.extend(lacks.map(|message| Finding::new(&path, 1, message)));
+            }
             Some(_) => {}
         }
     }
     findings
+}
+
+/// Returns what the README of a library lacks.
+fn lacks(readme: &str, manifest: &Manifest<'_>) -> Option<String> {
+    if !readme.contains("```rust\n") {
+        return Some("has no example: add one to the front page".to_owned());
+    }
+    let keywords = manifest.get(&["package", "keywords"]).and_then(DeValue::as_array);
+    let mut keywords = keywords.into_iter().flatten();
+    let is_internal = keywords.any(|word| word.get_ref().as_str() == Some("internal"));
+    if is_internal != readme.contains(INTERNAL) {
+        return Some(format!("with the keyword `internal`, and only then, write {INTERNAL:?}"));
+    }
+    let says_so = is_internal || manifest.package() == Some("brigade") || readme.contains(FACADE);
+    (!says_so).then(|| format!("say how programs use it: alone, or through {FACADE}"))
 }
 
 /// Writes the READMEs of all published libraries.
@@ -67,7 +88,7 @@ pub(crate) fn names(checkout: &Checkout) -> Vec<String> {
 }
 
 /// Returns the manifests of the published packages.
-fn published(checkout: &Checkout) -> impl Iterator<Item = &File> {
+pub(super) fn published(checkout: &Checkout) -> impl Iterator<Item = &File> {
     checkout.manifests().filter(|file| {
         let manifest = Manifest::parse(&file.text);
         let is_private = manifest
@@ -156,7 +177,7 @@ fn without_paths(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{check, readme};
+    use super::{INTERNAL, check, readme};
     use crate::tidy::locations;
 
     #[test]
@@ -169,29 +190,51 @@ mod tests {
         assert!(text.starts_with(expected), "{text}");
     }
 
-    #[test]
-    fn packages_without_what_a_registry_shows_are_found() {
-        let bare = "[package]\nname = \"a\"\n";
-        let whole = "[package]\nname = \"b\"\nkeywords = [\"x\"]\n[package.metadata.docs.rs]\nall-features = true\n";
-        let front = "//! B.\n";
+    const FRONT: &str =
+        "//! B.\n//!\n//! Alone, or in the facade.\n//!\n//! ```\n//! b();\n//! ```\n";
+
+    /// Returns what is found in a package with everything but that.
+    fn found(manifest: &str, front: &str) -> Vec<String> {
         let readme = readme("b", front);
         let files = [
-            ("a/Cargo.toml", bare),
-            ("b/Cargo.toml", whole),
+            ("b/Cargo.toml", manifest),
             ("b/src/lib.rs", front),
             ("b/README.md", &readme),
             ("b/LICENSE-MIT", ""),
             ("b/LICENSE-APACHE", ""),
             ("c/Cargo.toml", "[package]\nname = \"c\"\npublish = false\n"),
         ];
-        assert_eq!(locations(check, &files), ["a/Cargo.toml:1"; 5]);
+        locations(check, &files)
+    }
+
+    #[test]
+    fn a_front_page_has_an_example_and_says_for_whom_it_is() {
+        let public = "[package]\nname = \"b\"\n";
+        let internal = "[package]\nname = \"b\"\nkeywords = [\"internal\"]\n";
+        let marked = FRONT.replace("Alone, or in the facade.", INTERNAL);
+        assert!(found(public, FRONT).is_empty());
+        assert!(found(internal, &marked).is_empty());
+        let silent = FRONT.replace("facade", "x");
+        let texts = FRONT.replace("```", "");
+        for (manifest, front) in
+            [(public, &*silent), (public, &marked), (internal, FRONT), (public, &texts)]
+        {
+            assert_eq!(found(manifest, front), ["b/README.md:1"], "{manifest}{front}");
+        }
+    }
+
+    #[test]
+    fn packages_without_licences_or_readme_are_found() {
+        let bare = "[package]\nname = \"a\"\n";
+        assert_eq!(locations(check, &[("a/Cargo.toml", bare)]), ["a/Cargo.toml:1"; 3]);
+        let readme = readme("a", FRONT);
         let changed = [
-            ("b/Cargo.toml", whole),
-            ("b/src/lib.rs", "//! Other.\n"),
-            files[3],
-            files[4],
-            files[5],
+            ("a/Cargo.toml", bare),
+            ("a/src/lib.rs", "//! Other.\n"),
+            ("a/README.md", &readme),
+            ("a/LICENSE-MIT", ""),
+            ("a/LICENSE-APACHE", ""),
         ];
-        assert_eq!(locations(check, &changed), ["b/README.md:1"]);
+        assert_eq!(locations(check, &changed), ["a/README.md:1"]);
     }
 }
