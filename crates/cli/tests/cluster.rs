@@ -198,6 +198,25 @@ fn the_examples_for_services_and_containers_run() {
     run_example(&server.url(), &[list("ENTRYPOINT"), list("CMD")].concat());
 }
 
+/// The exposure, in tenths, from which on systemd calls a service `MEDIUM` in place of `OK`.
+const MEDIUM: &str = "--threshold=49";
+
+#[test]
+fn the_service_is_valid_and_has_few_rights() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brigade-node.service");
+    std::fs::write(&path, UNIT.replace("/usr/local/bin/brigade", env!("CARGO_BIN_EXE_brigade")))
+        .unwrap();
+    let analyze = |words: &[&str]| Command::new("systemd-analyze").args(words).arg(&path).output();
+    let Ok(verified) = analyze(&["verify"]) else { return };
+    assert_eq!(
+        (verified.status.success(), String::from_utf8_lossy(&verified.stderr).as_ref()),
+        (true, "")
+    );
+    let rated = analyze(&["security", "--offline=true", "--no-pager", MEDIUM]).unwrap();
+    assert!(rated.status.success(), "{}", String::from_utf8_lossy(&rated.stdout));
+}
+
 #[test]
 fn dead_letters_are_listed_submitted_again_and_removed() {
     if !NatsServer::installed() {

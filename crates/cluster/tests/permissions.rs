@@ -53,8 +53,11 @@ fn the_permissions_in_the_documentation_suffice() {
         let letters: Vec<_> = cluster.dead_letters().map(Result::unwrap).collect();
         assert_eq!(letters.len(), 1);
         assert!(cluster.requeue(&letters[0]).unwrap());
-        let status = ClusterStatus::fetch(&login(server, "observer"), "default").unwrap();
-        assert_eq!(status.nodes.len(), 1);
+        // A run of commands that finds no node looks at the lanes too.
+        for user in ["observer", "client"] {
+            let status = ClusterStatus::fetch(&login(server, user), "default").unwrap();
+            assert_eq!(status.nodes.len(), 1);
+        }
         drop(cluster);
         node.drain();
         node.join().unwrap();
@@ -90,20 +93,35 @@ fn a_client_and_an_observer_cannot_do_what_a_node_does() {
                 "client",
                 &[
                     "$JS.API.CONSUMER.MSG.NEXT.BRIGADE_default_TASKS.any_n",
-                    "$JS.API.STREAM.DELETE.BRIGADE_default_TASKS",
-                    "$JS.API.STREAM.UPDATE.BRIGADE_default_TASKS",
                     "brigade.default.dead.b.item",
                     "brigade.default.returned.b.item",
+                    "brigade.default.started.b",
                     "brigade.other.task.any.n.b.item",
+                    "$JS.ACK.BRIGADE_default_TASKS.any_n.1.1.1.1.1",
+                    "$JS.API.CONSUMER.DELETE.BRIGADE_default_TASKS.any_n",
                 ][..],
             ),
-            ("node", &["$JS.API.STREAM.DELETE.BRIGADE_default_TASKS", "brigade.default.cancel"]),
+            (
+                "node",
+                &[
+                    "brigade.default.cancel",
+                    "brigade.default.classes",
+                    "$JS.API.STREAM.PURGE.BRIGADE_default_TASKS",
+                    "$JS.API.STREAM.PURGE.BRIGADE_default_OUTCOMES",
+                    "$JS.API.CONSUMER.CREATE.BRIGADE_default_OUTCOMES",
+                    "$JS.API.CONSUMER.DELETE.BRIGADE_default_TASKS.any_n",
+                ],
+            ),
             (
                 "observer",
                 &[
                     "brigade.default.task.any.n.b.item",
                     "brigade.default.outcome.b.item",
                     "brigade.default.cancel",
+                    "$JS.API.STREAM.MSG.GET.BRIGADE_default_OUTCOMES",
+                    "$JS.API.STREAM.MSG.GET.BRIGADE_default_TASKS",
+                    "$JS.API.CONSUMER.CREATE.BRIGADE_default_OUTCOMES",
+                    "$O.brigade_default_payloads.C.x",
                 ],
             ),
         ] {
@@ -114,6 +132,73 @@ fn a_client_and_an_observer_cannot_do_what_a_node_does() {
                 assert!(refusal.contains(&format!("Publish to \"{subject}\"")), "{refusal}");
             }
         }
+    });
+}
+
+/// The streams of the queue.
+const STREAMS: [&str; 4] = [
+    "BRIGADE_default_TASKS",
+    "BRIGADE_default_OUTCOMES",
+    "BRIGADE_default_HISTORY",
+    "OBJ_brigade_default_payloads",
+];
+
+/// Requests that change or copy a whole stream.
+const ADMINISTRATION: [&str; 7] =
+    ["CREATE", "UPDATE", "DELETE", "SNAPSHOT", "RESTORE", "LEADER.STEPDOWN", "PEER.REMOVE"];
+
+#[test]
+fn only_the_owner_may_administer_the_streams() {
+    with_server(PERMISSIONS, |server| {
+        for user in ["client", "node", "observer"] {
+            let (runtime, client, refusals) = watched(server, user);
+            let of_stream =
+                |stream| ADMINISTRATION.map(|act| format!("$JS.API.STREAM.{act}.{stream}"));
+            let whole =
+                ["$JS.API.ACCOUNT.PURGE.BRIGADE", "$JS.API.STREAM.NAMES", "$SYS.REQ.SERVER.PING"];
+            let subjects = STREAMS.into_iter().flat_map(of_stream).chain(whole.map(str::to_owned));
+            for subject in subjects {
+                runtime.block_on(client.publish(subject.clone(), "".into())).unwrap();
+                let refusal = refusals.recv_timeout(BOUND).unwrap();
+                assert!(
+                    refusal.contains(&format!("Publish to \"{subject}\"")),
+                    "{user}: {refusal}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn a_login_listens_only_to_what_it_needs() {
+    with_server(PERMISSIONS, |server| {
+        for (user, subjects) in [
+            ("client", ["brigade.default.task.>", "brigade.default.outcome.>", "$JS.ACK.>"]),
+            (
+                "node",
+                ["brigade.default.task.>", "brigade.default.outcome.>", "brigade.other.cancel"],
+            ),
+            ("observer", ["brigade.>", "brigade.default.started.>", "$JS.EVENT.>"]),
+        ] {
+            let (runtime, client, refusals) = watched(server, user);
+            for subject in subjects.into_iter().chain([">", "$SYS.>"]) {
+                let _subscription = runtime.block_on(client.subscribe(subject)).unwrap();
+                let refusal = refusals.recv_timeout(BOUND).unwrap();
+                let expected = format!("Subscription to \"{subject}\"");
+                assert!(refusal.contains(&expected), "{user}: {refusal}");
+            }
+        }
+    });
+}
+
+#[test]
+fn without_a_login_nobody_gets_in() {
+    with_server(PERMISSIONS, |server| {
+        let problem = Cluster::connect(server.url()).unwrap_err();
+        assert!(problem.to_string().contains("cannot log in"), "{problem}");
+        let wrong = Endpoint::at(server.url()).user("owner", "change this, client");
+        let problem = Cluster::builder().endpoint(wrong).connect().unwrap_err();
+        assert!(problem.to_string().contains("cannot log in"), "{problem}");
     });
 }
 
