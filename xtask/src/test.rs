@@ -120,6 +120,7 @@ fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
     for (name, has_it, program) in [
         ("comparison with GNU parallel", tools.parallel, "the Debian package `parallel`"),
         ("check of the Prometheus text", tools.promtool, "the Debian package `prometheus`"),
+        ("check of the systemd unit", tools.systemd_analyze, "the Debian package `systemd`"),
         ("tests of clusters", tools.nats_server, "the Debian package `nats-server`"),
         (
             "tests of clusters, current server",
@@ -319,6 +320,7 @@ mod tests {
                 "musl",
                 "comparison with GNU parallel",
                 "check of the Prometheus text",
+                "check of the systemd unit",
                 "tests of clusters",
                 "tests of clusters, current server",
                 "chaos of clusters"
@@ -331,6 +333,7 @@ mod tests {
             hack: true,
             parallel: true,
             promtool: true,
+            systemd_analyze: true,
             nats_server: true,
             current_nats_server: true,
             namespaces: true,

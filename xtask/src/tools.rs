@@ -32,6 +32,7 @@ pub(crate) struct Tools {
     pub(crate) hack: bool,
     pub(crate) parallel: bool,
     pub(crate) promtool: bool,
+    pub(crate) systemd_analyze: bool,
     pub(crate) nats_server: bool,
     /// `true` if the current server is there too; see [`current_nats_server`].
     pub(crate) current_nats_server: bool,
@@ -52,6 +53,7 @@ impl Tools {
             hack: has("hack --version"),
             parallel: runs("parallel"),
             promtool: runs("promtool"),
+            systemd_analyze: runs("systemd-analyze"),
             nats_server: runs(NATS_SERVER),
             current_nats_server: current_nats_server().exists(),
             namespaces: permits_namespaces(),
