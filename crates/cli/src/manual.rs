@@ -32,13 +32,17 @@ pub(crate) fn print(writer: &mut impl Write, command: Command) -> io::Result<()>
     pages(command).into_iter().try_for_each(|page| write(writer, page))
 }
 
-/// Returns the command and its subcommands.
+/// Returns the command and all subcommands that its help shows.
 fn pages(command: Command) -> Vec<Command> {
     let mut command = command.disable_help_subcommand(true);
     // Gives subcommands their full names.
     command.build();
-    let subcommands: Vec<Command> = command.get_subcommands().cloned().collect();
-    [command].into_iter().chain(subcommands).collect()
+    with_subcommands(&command)
+}
+
+fn with_subcommands(command: &Command) -> Vec<Command> {
+    let shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    [command.clone()].into_iter().chain(shown.flat_map(with_subcommands)).collect()
 }
 
 fn name(page: &Command) -> String {

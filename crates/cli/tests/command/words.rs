@@ -96,6 +96,18 @@ fn help_fits_into_80_columns() {
     }
 }
 
+#[cfg(feature = "cluster")]
+#[test]
+fn each_command_that_help_shows_has_a_manual_page() {
+    let dir = TestDir::new();
+    let ran: RunOutput = dir.command(&["man", "."]).output().expect("brigade").into();
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for name in ["", "-run", "-node", "-cluster", "-cluster-status", "-cluster-dead"] {
+        assert!(dir.path(&format!("brigade{name}.1")).exists(), "{name}");
+    }
+    assert!(!dir.path("brigade-serve-commands.1").exists(), "users do not call it");
+}
+
 #[test]
 fn the_tests_in_the_table_of_the_review_exist() {
     let text = include_str!("../../docs/review.md");
