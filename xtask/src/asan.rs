@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use crate::checkout::target_folder;
 use crate::invocation::Invocation;
+use crate::tools::HOST;
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if !arguments.is_empty() {
@@ -35,7 +36,7 @@ pub(crate) fn build() -> Invocation {
 }
 
 fn in_target(target: &Path) -> Invocation {
-    Invocation::cargo("test --target x86_64-unknown-linux-gnu -p brigade-sys -p brigade-wire --lib")
+    Invocation::cargo(&format!("test --target {HOST} -p brigade-sys -p brigade-wire --lib"))
         .variable("RUSTC_BOOTSTRAP", "1")
         .variable("RUSTFLAGS", "-Zsanitizer=address")
         .variable("CARGO_TARGET_DIR", &target.join("asan").to_string_lossy())
@@ -45,14 +46,16 @@ fn in_target(target: &Path) -> Invocation {
 mod tests {
     use std::path::Path;
 
-    use super::in_target;
+    use super::{HOST, in_target};
 
     #[test]
     fn asan_has_its_own_target_folder() {
         assert_eq!(
             in_target(Path::new("target")).to_string(),
-            "RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo test \
-             --target x86_64-unknown-linux-gnu -p brigade-sys -p brigade-wire --lib"
+            format!(
+                "RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo test \
+                 --target {HOST} -p brigade-sys -p brigade-wire --lib"
+            )
         );
     }
 }

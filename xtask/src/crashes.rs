@@ -10,9 +10,7 @@ use std::process::ExitCode;
 
 use crate::checkout::target_folder;
 use crate::invocation::Invocation;
-
-/// Targets are named, so that flags apply to neither build scripts nor macros.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+use crate::tools::HOST;
 
 /// A kind of build.
 struct Build {
@@ -104,7 +102,7 @@ pub(crate) fn builds() -> [Invocation; 2] {
 impl Build {
     fn invocation(&self) -> Invocation {
         let build = "build --locked -p brigade-example-crash --target";
-        let build = Invocation::cargo(&format!("{build} {TARGET} --profile {}", self.profile));
+        let build = Invocation::cargo(&format!("{build} {HOST} --profile {}", self.profile));
         let build = build.variable("CARGO_TARGET_DIR", &folder().to_string_lossy());
         let variables = self.variables.iter();
         variables.fold(build, |build, (name, value)| build.variable(name, value))
@@ -112,7 +110,7 @@ impl Build {
 
     fn program(&self) -> PathBuf {
         let profile = if self.profile == "dev" { "debug" } else { self.profile };
-        folder().join(TARGET).join(profile).join("brigade-example-crash")
+        folder().join(HOST).join(profile).join("brigade-example-crash")
     }
 }
 

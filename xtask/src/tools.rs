@@ -20,6 +20,13 @@ pub(crate) const NATS_VARIABLE: &str = "BRIGADE_NATS_SERVER";
 pub(crate) const IP: &str = "ip";
 pub(crate) const IP_PACKAGE: &str = "iproute2";
 
+/// The target of this machine. With it named, flags apply to neither build scripts nor macros.
+pub(crate) const HOST: &str = if cfg!(target_arch = "aarch64") {
+    "aarch64-unknown-linux-gnu"
+} else {
+    "x86_64-unknown-linux-gnu"
+};
+
 /// The target of static executables, whose C library has other types than the usual one.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 
