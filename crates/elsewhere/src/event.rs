@@ -1,8 +1,11 @@
 //! `rustix::event`.
 
 use std::marker::PhantomData;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
+use crate::io::Result;
+use crate::kernel::{self, Watched};
 pub use crate::time::Timespec;
 
 flags! {
@@ -10,34 +13,51 @@ flags! {
     PollFlags: IN OUT ERR HUP;
 }
 
-refused! {
-    eventfd(u32, EventfdFlags) -> OwnedFd;
-    poll(&mut [PollFd<'_>], Option<&Timespec>) -> usize;
+pub fn eventfd(count: u32, _: EventfdFlags) -> Result<OwnedFd> {
+    kernel::create_counter(count)
+}
+
+pub fn poll(polled: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<usize> {
+    let watched: Vec<Watched> =
+        (0..).zip(&*polled).map(|(token, it)| Watched { number: it.number, token }).collect();
+    let ready = kernel::wait_for_counters(&watched, timeout.copied().map(Duration::from))?;
+    for (token, it) in (0..).zip(polled) {
+        it.is_ready = ready.iter().any(|ready| ready.token == token);
+    }
+    Ok(ready.len())
 }
 
 #[derive(Debug, Clone)]
-pub struct PollFd<'a>(PhantomData<BorrowedFd<'a>>);
+pub struct PollFd<'a> {
+    number: i32,
+    is_ready: bool,
+    descriptor: PhantomData<BorrowedFd<'a>>,
+}
 
 impl<'a> PollFd<'a> {
-    pub fn new<F: AsFd>(_: &'a F, _: PollFlags) -> Self {
-        Self(PhantomData)
+    pub fn new<F: AsFd>(descriptor: &'a F, flags: PollFlags) -> Self {
+        Self::from_borrowed_fd(descriptor.as_fd(), flags)
     }
 
-    pub fn from_borrowed_fd(_: BorrowedFd<'a>, _: PollFlags) -> Self {
-        Self(PhantomData)
+    pub fn from_borrowed_fd(descriptor: BorrowedFd<'a>, _: PollFlags) -> Self {
+        Self { number: descriptor.as_raw_fd(), is_ready: false, descriptor: PhantomData }
     }
 
     pub fn revents(&self) -> PollFlags {
-        PollFlags::empty()
+        if self.is_ready { PollFlags::IN } else { PollFlags::empty() }
     }
 }
 
 pub mod epoll {
     //! `rustix::event::epoll`.
 
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::time::Duration;
 
     use super::Timespec;
+    use crate::buffer::Buffer;
+    use crate::io::Result;
+    use crate::kernel;
 
     flags! {
         CreateFlags: CLOEXEC;
@@ -64,17 +84,28 @@ pub mod epoll {
     }
 
     refused! {
-        create(CreateFlags) -> OwnedFd;
-        add<E, F>(E, F, EventData, EventFlags);
         modify<E, F>(E, F, EventData, EventFlags);
-        delete<E, F>(E, F);
     }
 
-    pub fn wait<E, B: crate::buffer::Buffer<Event>>(
-        _: E,
-        _: B,
-        _: Option<&Timespec>,
-    ) -> crate::io::Result<B::Output> {
-        Err(crate::io::Errno::NOSYS)
+    pub fn create(_: CreateFlags) -> Result<OwnedFd> {
+        kernel::create_set()
+    }
+
+    pub fn add(set: impl AsFd, watched: impl AsFd, data: EventData, _: EventFlags) -> Result<()> {
+        kernel::watch(set, watched, data.0)
+    }
+
+    pub fn delete(set: impl AsFd, watched: impl AsFd) -> Result<()> {
+        kernel::forget(set, watched)
+    }
+
+    pub fn wait<B: Buffer<Event>>(
+        set: impl AsFd,
+        buffer: B,
+        timeout: Option<&Timespec>,
+    ) -> Result<B::Output> {
+        let ready = kernel::wait_for_set(set, timeout.copied().map(Duration::from))?;
+        let event = |token| Event { flags: EventFlags::IN, data: EventData(token) };
+        buffer.fill(ready.into_iter().map(|it| event(it.token)))
     }
 }

@@ -3,9 +3,10 @@
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::io::Result;
+use crate::kernel;
 pub use crate::stat as Stat;
 pub use crate::time::Timespec;
 
@@ -44,14 +45,9 @@ pub const CWD: Cwd = Cwd;
 
 refused! {
     fchmod<F>(F, Mode);
-    fcntl_add_seals<F>(F, SealFlags);
-    fcntl_get_seals<F>(F) -> SealFlags;
     fcntl_getfl<F>(F) -> OFlags;
     fcntl_setfl<F>(F, OFlags);
     flock<F>(F, FlockOperation);
-    fstat<F>(F) -> Stat;
-    ftruncate<F>(F, u64);
-    memfd_create<P>(P, MemfdFlags) -> OwnedFd;
     mkdir<P>(P, Mode);
     mkdirat<F, P>(F, P, Mode);
     mknodat<F, P>(F, P, FileType, Mode, u64);
@@ -59,6 +55,29 @@ refused! {
     openat<F, P>(F, P, OFlags, Mode) -> OwnedFd;
     readlinkat_raw<F, P>(F, P, &mut [u8]) -> usize;
     symlinkat<P, F, Q>(P, F, Q);
+}
+
+pub fn memfd_create<P>(_: P, _: MemfdFlags) -> Result<OwnedFd> {
+    kernel::create_memory()
+}
+
+pub fn ftruncate(memory: impl AsFd, length: u64) -> Result<()> {
+    kernel::resize(memory, length)
+}
+
+pub fn fcntl_add_seals(memory: impl AsFd, seals: SealFlags) -> Result<()> {
+    kernel::add_seals(memory, seals)
+}
+
+pub fn fcntl_get_seals(memory: impl AsFd) -> Result<SealFlags> {
+    kernel::seals(memory)
+}
+
+/// Returns the length of memory, as its size.
+pub fn fstat(memory: impl AsFd) -> Result<Stat> {
+    let length = kernel::length(memory)?;
+    let st_size = i64::try_from(length).unwrap_or(i64::MAX);
+    Ok(Stat { st_dev: 0, st_ino: 0, st_mode: 0, st_uid: 0, st_size, st_blocks: 0 })
 }
 
 /// The entries of a folder: none.

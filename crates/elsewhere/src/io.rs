@@ -1,9 +1,10 @@
 //! `rustix::io`.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 pub use crate::fs::FdFlags;
+use crate::kernel;
 
 pub type Result<T> = std::result::Result<T, Errno>;
 
@@ -60,6 +61,15 @@ refused! {
     ioctl_fionbio<F>(F, bool);
     pread<F, B>(F, B, u64) -> usize;
     pwrite<F>(F, &[u8], u64) -> usize;
-    read<F, B>(F, B) -> usize;
-    write<F>(F, &[u8]) -> usize;
+}
+
+/// Takes what a counter has.
+pub fn read(counter: impl AsFd, bytes: &mut [u8]) -> Result<usize> {
+    let count = kernel::read(counter)?.to_ne_bytes();
+    bytes.get_mut(..count.len()).ok_or(Errno::INVAL)?.copy_from_slice(&count);
+    Ok(count.len())
+}
+
+pub fn write(descriptor: impl AsFd, bytes: &[u8]) -> Result<usize> {
+    kernel::write(descriptor, bytes)
 }

@@ -9,8 +9,9 @@
 //!
 //! The names of `libc` are at the root, those of `rustix` in the modules that it has them in.
 //!
-//! Three things work, with the standard library: the monotonic clock, random bytes, and waits on
-//! words of memory (futexes) between the threads of a process.
+//! What a pool needs whose workers are threads works, with the standard library: the monotonic
+//! clock, random bytes, and between the threads of a process waits on words of memory (futexes),
+//! counters of events, waits for them, and memory that several descriptors and mappings share.
 //!
 //! ```
 //! use brigade_elsewhere::process::{Pid, PidfdFlags, getpid, pidfd_open};
@@ -53,6 +54,7 @@ pub mod fs;
 mod functions;
 mod futex;
 pub mod io;
+mod kernel;
 pub mod mm;
 pub mod mount;
 pub mod net;

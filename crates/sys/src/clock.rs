@@ -14,7 +14,7 @@ pub fn now() -> Monotonic {
 }
 
 #[inline]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(brigade_elsewhere)))]
 fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a structure that is ours. Every kernel that runs this has these clocks.
@@ -22,7 +22,7 @@ fn read(clock: libc::clockid_t) -> libc::timespec {
     time
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), brigade_elsewhere))]
 fn read(_: libc::clockid_t) -> libc::timespec {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     libc::timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec }

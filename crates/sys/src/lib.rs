@@ -90,13 +90,13 @@
 //! - Nothing is printed, and no thread is started.
 
 #![cfg_attr(
-    not(target_os = "linux"),
+    any(not(target_os = "linux"), brigade_elsewhere),
     expect(unused_unsafe, reason = "what stands in for the C library does nothing")
 )]
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), brigade_elsewhere))]
 extern crate brigade_elsewhere as libc;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), brigade_elsewhere))]
 extern crate brigade_elsewhere as rustix;
 #[cfg(windows)]
 extern crate brigade_windows as std;

@@ -4,13 +4,12 @@
 //! the size. So a process that has seen the seals may use the bytes without a copy as long as the
 //! mapping exists.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr, write};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::file_limit;
@@ -34,13 +33,11 @@ impl SealedBytes {
     pub fn create(name: &str, parts: &[&[u8]]) -> io::Result<Self> {
         file_limit::check(parts.iter().map(|part| part.len() as u64).sum())?;
         let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        let mut file = File::from(descriptor);
         let mut length = 0;
         for part in parts {
-            file.write_all(part)?;
+            write_all(&descriptor, part)?;
             length += part.len();
         }
-        let descriptor = OwnedFd::from(file);
         seal(&descriptor)?;
         Ok(Self { descriptor, length })
     }
@@ -54,6 +51,13 @@ impl SealedBytes {
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
+}
+
+fn write_all(descriptor: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        bytes = &bytes[retry_on_intr(|| write(descriptor, bytes))?..];
+    }
+    Ok(())
 }
 
 /// Number of times that the kernel is asked for the seals. Each time it waits for a moment itself.

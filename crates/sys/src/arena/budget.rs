@@ -29,7 +29,14 @@ pub enum Protection {
     Copied,
 }
 
+/// The budget where the memory of the machine is not known.
+const UNKNOWN: usize = 1 << 30;
+
 /// Returns a quarter of the memory that this process may use.
 pub fn default_budget() -> usize {
-    usize::try_from(memory_limit() / 4).unwrap_or(usize::MAX)
+    match memory_limit() {
+        // The system does not say.
+        0 => UNKNOWN,
+        limit => usize::try_from(limit / 4).unwrap_or(usize::MAX),
+    }
 }

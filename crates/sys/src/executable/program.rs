@@ -32,11 +32,20 @@ impl Program {
     }
 }
 
+/// Bits of an address that may differ within a program, where it has no headers.
+const OFFSET: usize = (1 << 39) - 1;
+
 /// Returns the main program, which is read once, as it never moves.
 pub(super) fn program() -> &'static Program {
     static PROGRAM: OnceLock<Program> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let mut program = Program::default();
+        if cfg!(any(not(target_os = "linux"), brigade_elsewhere)) {
+            // Threads of this process are the only workers.
+            program.base = (read_first as *const ()).addr() & !OFFSET;
+            program.code.push(program.base..program.base + OFFSET);
+            return program;
+        }
         // SAFETY: the callback has the type that the function asks for, and `data` is the `Program`
         // it expects, which outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(read_first), (&raw mut program).cast()) };

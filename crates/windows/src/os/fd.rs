@@ -5,21 +5,24 @@ use std::io;
 use std::marker::PhantomData;
 use std::net::{TcpListener, TcpStream};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 pub type RawFd = i32;
 
 #[derive(Debug)]
-pub struct OwnedFd(File);
+pub struct OwnedFd(File, RawFd);
 
 impl OwnedFd {
     pub fn try_clone(&self) -> io::Result<Self> {
-        self.0.try_clone().map(Self)
+        self.0.try_clone().map(|file| Self(file, self.1))
     }
 }
 
+/// Gives the file a number that no other one has.
 impl From<File> for OwnedFd {
     fn from(file: File) -> Self {
-        Self(file)
+        static NEXT: AtomicI32 = AtomicI32::new(0);
+        Self(file, NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -36,11 +39,11 @@ impl From<OwnedFd> for Stdio {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct BorrowedFd<'a>(PhantomData<&'a File>);
+pub struct BorrowedFd<'a>(RawFd, PhantomData<&'a File>);
 
 impl BorrowedFd<'_> {
-    pub const fn borrow_raw(_: RawFd) -> Self {
-        Self(PhantomData)
+    pub const fn borrow_raw(number: RawFd) -> Self {
+        Self(number, PhantomData)
     }
 
     pub fn try_clone_to_owned(&self) -> io::Result<OwnedFd> {
@@ -50,7 +53,31 @@ impl BorrowedFd<'_> {
 
 pub trait AsFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        BorrowedFd(PhantomData)
+        BorrowedFd(-1, PhantomData)
+    }
+}
+
+impl AsFd for OwnedFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        BorrowedFd(self.1, PhantomData)
+    }
+}
+
+impl AsRawFd for OwnedFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.1
+    }
+}
+
+impl AsFd for BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        *self
+    }
+}
+
+impl AsRawFd for BorrowedFd<'_> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0
     }
 }
 
@@ -73,14 +100,33 @@ macro_rules! descriptors {
 }
 
 descriptors! {
-    OwnedFd BorrowedFd<'_> File ChildStdin ChildStdout ChildStderr io::Stdin io::Stdout io::Stderr
+    File ChildStdin ChildStdout ChildStderr io::Stdin io::Stdout io::Stderr
     TcpListener TcpStream
 }
 
-impl<T: AsFd + ?Sized> AsFd for &T {}
-impl<T: AsFd + ?Sized> AsFd for &mut T {}
-impl<T: AsFd + ?Sized> AsFd for Box<T> {}
-impl<T: AsFd + ?Sized> AsFd for std::sync::Arc<T> {}
+impl<T: AsFd + ?Sized> AsFd for &T {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        (**self).as_fd()
+    }
+}
+
+impl<T: AsFd + ?Sized> AsFd for &mut T {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        (**self).as_fd()
+    }
+}
+
+impl<T: AsFd + ?Sized> AsFd for Box<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        (**self).as_fd()
+    }
+}
+
+impl<T: AsFd + ?Sized> AsFd for std::sync::Arc<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        (**self).as_fd()
+    }
+}
 
 impl IntoRawFd for OwnedFd {}
 
