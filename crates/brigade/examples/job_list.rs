@@ -1,12 +1,12 @@
-//! Runs a list of commands that can be interrupted: started again, it runs what is left.
+//! "My list of commands takes days, and I must be able to resume it."
 //!
 //! ```sh
 //! cargo run -p brigade --example job_list -- /tmp/primes.log 40
 //! ```
 //!
 //! Each command looks for the prime factors of a number. Stop the program with Ctrl-C or by
-//! SIGKILL, and start it again with the same list: jobs that the log records as successful are
-//! skipped.
+//! SIGKILL, and start it again with the same list: it runs what is left, and skips the jobs that
+//! the log records as successful.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "it prints what it has found")]

@@ -1,4 +1,4 @@
-//! Shares a large table between all workers of a pool, which look things up in it.
+//! "All workers need the same large table."
 //!
 //! ```sh
 //! cargo run --release -p brigade --example preload -- 200 8

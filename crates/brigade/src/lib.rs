@@ -2,39 +2,7 @@
 //!
 //! Code that may crash, leak, hang or hold global state (compilers, codecs, C libraries, data
 //! loaders) belongs in another process. A [`Pool`] runs plain functions there. A crash costs only
-//! the task that was running; the worker is replaced, and everything else goes on.
-//!
-//! The principal types are [`Pool`], created by [`Pool::builder`]; [`Handle`], one submitted task,
-//! which is also a future; [`TaskError`], the reason why a task has no value; and [`SubmitError`],
-//! the reason why a task was not accepted, which returns the argument. Inside a task, the functions
-//! of [`worker`] tell where it runs.
-//!
-//! The modules `cores`, `runner`, `timer`, `cluster` and `status` can be used on their own, each
-//! behind a cargo feature of its name.
-//!
-//! # Cargo features
-//! - `bytemuck` (default): `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.
-//! - `bytes`: `bytes::Bytes` from a `SharedBuf`, without a copy, and from that Arrow buffers.
-//! - `ndarray`: `SharedBuf::array`, a view in several dimensions. Implies `bytemuck`.
-//! - `cluster`: `brigade::cluster` runs tasks on many machines, over NATS JetStream.
-//! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
-//!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
-//! - `futures` (default): the items of a [`stream`] as a `futures_core::Stream`.
-//! - `ipc` (default): `Link::Ipc`, the portable link. Without it, rings are the only link.
-//! - `recording` (default): [`metrics`] and [`Pool::snapshot`].
-//! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
-//! - `report`: `brigade::runner::Report`, the page and the trace of a run.
-//! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
-//! - `status`: `brigade::status` and `Pool::serve_status`, a live view for browsers.
-//! - `prometheus`: snapshots in a registry of the crate `prometheus-client`.
-//! - `metrics`: snapshots for the recorder of the crate `metrics`.
-//! - `sandbox`: `PoolBuilder::sandbox`, what workers may do, enforced by the kernel.
-//! - `trace-export`: `PoolBuilder::trace`, a timeline of a pool that Perfetto opens.
-//! - `journal`: records and replays the decisions of a pool, for maintainers of Brigade.
-//!
-//! A program that needs only the pool can turn the default features off.
-//!
-//! # Example
+//! the task that was running. The worker is replaced, and everything else goes on.
 //!
 //! ```no_run
 //! use brigade::Pool;
@@ -55,6 +23,19 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Where to read on
+//! The [guide] begins with [your first pool](guide::first_pool). It has [recipes](guide::recipes)
+//! for common problems, and tables for readers who are [coming from](guide::coming_from) another
+//! library.
+//!
+//! The principal types are:
+//! - [`Pool`], which [`Pool::builder`] makes.
+//! - [`Handle`]: a submitted task. It is also a future.
+//! - [`TaskError`]: the reason why a task has no value.
+//! - [`SubmitError`]: the reason why a task was not accepted. It returns the argument.
+//!
+//! Inside a task, the functions of [`worker`] say where it runs.
 //!
 //! # Under `cargo test`
 //! The test executable is its own worker, as is every program. Put [`init_for_tests!`] into the
@@ -92,9 +73,41 @@
 //! - When the program ends, in whatever way, its workers end, unless it has given up the right to
 //!   end them (`setuid` after the pool was built).
 //!
-//! All promises and their limits are in the repository: [semantics], [failure model], [deadlines],
-//! [events and spans], [clusters], [sandboxes and limits], and the [security policy].
+//! The modules `cores`, `runner`, `timer`, `cluster` and `status` can be used on their own, each
+//! behind a cargo feature of its name.
 //!
+//! # Cargo features
+//! - `bytemuck` (default): `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.
+//! - `bytes`: `bytes::Bytes` from a `SharedBuf`, without a copy, and from that Arrow buffers.
+//! - `ndarray`: `SharedBuf::array`, a view in several dimensions. Implies `bytemuck`.
+//! - `cluster`: `brigade::cluster` runs tasks on many machines, over NATS JetStream.
+//! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
+//!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
+//! - `futures` (default): the items of a [`stream`] as a `futures_core::Stream`.
+//! - `ipc` (default): `Link::Ipc`, the portable link. Without it, rings are the only link.
+//! - `recording` (default): [`metrics`] and [`Pool::snapshot`].
+//! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
+//! - `report`: `brigade::runner::Report`, the page and the trace of a run.
+//! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
+//! - `status`: `brigade::status` and `Pool::serve_status`, a live view for browsers.
+//! - `prometheus`: snapshots in a registry of the crate `prometheus-client`.
+//! - `metrics`: snapshots for the recorder of the crate `metrics`.
+//! - `sandbox`: `PoolBuilder::sandbox`, what workers may do, enforced by the kernel.
+//! - `trace-export`: `PoolBuilder::trace`, a timeline of a pool that Perfetto opens.
+//! - `backtrace`: crash reports with all calls, functions and lines.
+//!
+//! A program that needs only the pool can turn the default features off.
+//!
+//! # Requirements
+//! Brigade runs on 64-bit Linux, 5.11 or later. [Kernels] says which feature needs a newer one. It
+//! compiles for macOS, FreeBSD and Windows, where building a pool is an error.
+//!
+//! All promises and their limits are in the repository: [semantics], [failure model], [deadlines],
+//! [events and spans], [clusters], [sandboxes and limits], and the [security policy]. The most
+//! frequent [questions] have a page of their own.
+//!
+//! [Kernels]: https://github.com/brigade-rs/brigade/blob/main/docs/kernel.md
+//! [questions]: https://github.com/brigade-rs/brigade/blob/main/docs/faq.md
 //! [semantics]: https://github.com/brigade-rs/brigade/blob/main/docs/semantics.md
 //! [failure model]: https://github.com/brigade-rs/brigade/blob/main/docs/failure-model.md
 //! [deadlines]: https://github.com/brigade-rs/brigade/blob/main/docs/deadlines.md
@@ -133,6 +146,9 @@ pub use brigade_wire::shared::TypedError;
 #[doc(inline)]
 pub use brigade_wire::shared::{AllocError, Protection, SharedBuf, SharedBufMut};
 
+// Chapters for readers. A program that depends on this crate compiles nothing of them.
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod server;
 
 /// Turns this process into a worker if a host has started it as one. Must be the first line of

@@ -1,4 +1,4 @@
-//! A host whose workers are another program, and the errors that it gets if the two do not match.
+//! "A plugin is an executable of its own, and may not match my program."
 //!
 //! ```sh
 //! cargo build -p brigade --examples

@@ -1,4 +1,4 @@
-//! Counts primes on many machines, over NATS.
+//! "A nightly batch runs on ten machines": counts primes, over NATS.
 //!
 //! Start a server, as many nodes as there are machines, and a client:
 //!

@@ -1,4 +1,4 @@
-//! Runs tasks that end badly, and prints what their errors say.
+//! "I need to know where it crashed": runs tasks that end badly, and prints what their errors say.
 //!
 //! ```sh
 //! cargo run -p brigade-example-crash

@@ -1,5 +1,6 @@
-//! An HTTP service that makes thumbnails in worker processes, so that a picture that crashes the
-//! decoder costs one request.
+//! "My web service makes thumbnails, and some pictures crash the decoder."
+//!
+//! An HTTP service that decodes in worker processes, so a crash costs one request.
 //!
 //! ```sh
 //! cargo run --release -p brigade-example-service -- --address 127.0.0.1:8080

@@ -1,0 +1,90 @@
+//! Large data: how bytes reach a worker, and how to avoid copies.
+//!
+//! # What a task costs
+//!
+//! An argument is *encoded*: turned into bytes. The bytes travel through memory that host and
+//! worker share. The worker decodes them, and the result comes back in the same way. So an ordinary
+//! value is copied once on each side. For values up to some megabytes you need not think about it.
+//!
+//! # A buffer without copies
+//!
+//! A [`SharedBuf`](crate::SharedBuf) is a block of bytes in shared memory. A message contains only
+//! its place. The other side reads the bytes where they lie.
+//!
+//! ```
+//! # brigade::init_for_tests!();
+//! use brigade::{Pool, SharedBuf, worker};
+//!
+//! /// Makes a picture. The worker writes it once, and the host reads it there.
+//! fn render(length: usize) -> SharedBuf {
+//!     let mut pixels = worker::alloc(length).expect("memory");
+//!     pixels.fill(128);
+//!     pixels.freeze()
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let pool = Pool::builder().workers(1).build()?;
+//! let picture = pool.submit(render, 1 << 20)?.wait()?;
+//! assert_eq!(picture.len(), 1 << 20);
+//! assert_eq!(picture[0], 128);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The way to a worker is the same: [`Pool::alloc`](crate::Pool::alloc), fill, `freeze`, submit.
+//!
+//! ```
+//! # brigade::init_for_tests!();
+//! # use brigade::{Pool, SharedBuf};
+//! fn sum(bytes: SharedBuf) -> u64 {
+//!     bytes.iter().map(|&byte| u64::from(byte)).sum()
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let pool = Pool::builder().workers(2).build()?;
+//! let mut bytes = pool.alloc(1 << 20)?;
+//! bytes.fill(1);
+//! let bytes = bytes.freeze();
+//! let halves = [bytes.slice(..1 << 19), bytes.slice(1 << 19..)]; // two views, no copy
+//! for half in pool.map(sum, halves) {
+//!     assert_eq!(half?, 1 << 19);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A frozen buffer never changes, and a clone is cheap. Its memory is free again when the last
+//! clone is dropped.
+//!
+//! # Numbers, arrays, `Bytes`
+//!
+//! | you need | method | cargo feature |
+//! |---|---|---|
+//! | `&[f32]` | [`SharedBuf::typed`](crate::SharedBuf::typed) | `bytemuck` (default) |
+//! | an array in several dimensions | `SharedBuf::array` | `ndarray` |
+//! | `bytes::Bytes`, and from that Arrow | `Bytes::from(buffer)` | `bytes` |
+//!
+//! # How much memory?
+//!
+//! [`buffer_budget`](crate::PoolBuilder::buffer_budget) limits the memory of the buffers of a pool.
+//! `alloc` waits while it is used up. `try_alloc` returns an error then.
+//!
+//! # Files and paths
+//!
+//! A task can open a file itself. Send the path, and not the contents, if the worker can read the
+//! file.
+//!
+//! # Too large for one message
+//!
+//! A message has a limit of its own, [`message_limit`](crate::PoolBuilder::message_limit). A result
+//! that exceeds it is an error that says so. A flat stream hands out a large result in parts: see
+//! [`stream_flat`](crate::Pool::stream_flat).
+//!
+//! # Whom do you trust?
+//!
+//! With the default protection, the host reads a buffer in place. It relies on the worker not to
+//! write to it afterwards. Use [`buffer_protection`](crate::PoolBuilder::buffer_protection) if the
+//! worker runs code of strangers. A pool with a [sandbox](super::sandboxes) copies buffers by
+//! itself.
+//!
+//! Next: [initializers and shared tables](super::shared_state).
