@@ -214,24 +214,25 @@ fn peers(results: &Results) -> String {
     table.markdown()
 }
 
-/// Returns the short table for README.md.
+/// The peers of the short table: the one that is a crate, and those of Python's standard library.
+const SHORT: [&str; 3] = ["procspawn", "concurrent.futures", "multiprocessing"];
+
+/// Returns the short table for README.md, which has medians only.
 fn summary(results: &Results) -> String {
-    let mut table = Table::new(1, &["2 workers", "Brigade", "`concurrent.futures`", "ratio"]);
+    let [procspawn, futures, pool] = SHORT.map(|peer| format!("`{peer}`"));
+    let heading = ["2 workers unless stated", "Brigade", &procspawn, &futures, &pool];
+    let mut table = Table::new(1, &heading);
     for (section, name, what) in COMPARED {
         let unit = split(name).1;
-        let (ours, theirs) = (key(section, name, "ring"), key(section, name, "concurrent.futures"));
-        let ratio = match unit {
-            Unit::Seconds => results.ratio(theirs, ours),
-            _ => results.ratio(ours, theirs),
+        let median = |contestant| {
+            let key = key(section, name, contestant);
+            let median = results.summary(key).map(|summary| unit.value(summary.median));
+            let reason = || results.reason(key).map(str::to_owned);
+            median.or_else(reason).unwrap_or_else(|| NOTHING.to_owned())
         };
-        let median = |key| results.summary(key).map(|summary| unit.value(summary.median));
-        let theirs = median(theirs).or_else(|| results.reason(theirs).map(str::to_owned));
-        table.add(vec![
-            (*what).to_owned(),
-            median(ours).unwrap_or_else(|| NOTHING.to_owned()),
-            theirs.unwrap_or_else(|| NOTHING.to_owned()),
-            ratio.map_or_else(|| NOTHING.to_owned(), |ratio| Unit::Times.value(ratio.median)),
-        ]);
+        let mut row = vec![(*what).to_owned(), median("ring")];
+        row.extend(SHORT.map(median));
+        table.add(row);
     }
     table.markdown()
 }

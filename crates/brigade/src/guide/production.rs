@@ -13,7 +13,7 @@
 //!     .queue_limit(1_000)                         // the queue cannot grow without end
 //!     .queue_deadline(Duration::from_secs(10))    // no answer that nobody waits for
 //!     .deadline(Duration::from_secs(60))          // no task runs forever
-//!     .max_tasks_per_worker(10_000)               // a leak has an end
+//!     .max_tasks_per_worker(10_000)               // an end to leaks; maps send single items
 //!     .slow_task_after(Duration::from_secs(20))   // an event before users complain
 //!     .stdio(Stdio::Capture)                      // output of workers in the log
 //!     .build()?;
