@@ -113,13 +113,13 @@ fn a_function_offset_is_never_used_in_another_build() {
     assert!(matches!(error.kind(), TaskErrorKind::Function { .. }), "{error:?}");
     assert_contains(
         &error.to_string(),
-        &["another program", "build", "submit_named", "\"double\""],
+        &["another program", "build", "by name only", "\"double\""],
     );
     for chunk in [1, 10] {
         let results: Vec<_> = pool.map(echoes, vec![vec![1]; 20]).chunk(chunk).collect();
         assert_eq!(results.len(), 20);
         for result in results {
-            assert_contains(&result.unwrap_err().to_string(), &["submit_named"]);
+            assert_contains(&result.unwrap_err().to_string(), &["by name only"]);
         }
     }
     assert_eq!(outcome(pool.submit::<_, u64, u64, _>("double", 1).unwrap()).unwrap(), 2);

@@ -80,7 +80,7 @@ impl Functions {
             let host = self.host;
             return Err(format!(
                 "the worker is another program (build {}) than its host (build {host}), so it accepts tasks by name only, \
-                 with `submit_named` or `named_task`: {}",
+                 such as `pool.submit(\"name\", argument)`: {}",
                 build_identity(),
                 self.known()
             ));
@@ -128,7 +128,7 @@ mod tests {
         let functions = Functions::new(server(), BuildIdentity::from_bytes([7; 32]));
         assert!(functions.find(&Function::Name { name: "sum", types: 0 }).is_ok());
         let reason = functions.find(&Function::Offset(offset())).expect_err("another build");
-        for part in ["0707", "submit_named", "\"not\", \"sum\""] {
+        for part in ["0707", "by name only", "\"not\", \"sum\""] {
             assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
         }
     }
