@@ -23,9 +23,9 @@
 //! }
 //! ```
 //!
-//! [`submit`] returns at once, while the task waits or runs. It returns a [`Handle`], which stands
-//! for the task. [`wait`](crate::Handle::wait) blocks until the task has ended and returns its
-//! value.
+//! [`submit`] does not wait for the task. (If a queue with a limit is full, it waits for room.) It
+//! returns a [`Handle`], which stands for the task. [`wait`](crate::Handle::wait) blocks until the
+//! task has ended and returns its value.
 //!
 //! # The first line of `main`
 //!
@@ -107,8 +107,9 @@
 //!
 //! # Threads or processes?
 //!
-//! Use threads (rayon, `std::thread`) for code that you trust. They share memory, and a task costs
-//! less. Use a pool of processes for code that may crash, hang, leak, or change global state.
+//! Use threads (rayon, `std::thread`) for code that you trust. They share memory, so nothing is
+//! encoded or copied. Use a pool of processes for code that may crash, hang, leak, or change global
+//! state.
 //!
 //! Next: [errors and retries](super::errors).
 //!
