@@ -21,7 +21,7 @@
 //! # let doubled: u8 = pool.submit(|x: u8| 2 * x, 4)?.wait()?;
 //! # assert_eq!(doubled, 8);
 //!
-//! // At the end: finish what runs, at most for 30 seconds.
+//! // At the end: finish all tasks for 30 seconds, then end the rest.
 //! let report = pool.shutdown_with(Shutdown::Drain, Duration::from_secs(30))?;
 //! println!("{} finished, {} killed", report.finished, report.killed);
 //! # Ok(())
