@@ -39,9 +39,10 @@ struct Part {
     run: fn() -> Result<Vec<Counts>, Stopped>,
 }
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     Part { name: "aarch64", is_brief: true, run: emulated::run },
     Part { name: "riscv64", is_brief: true, run: native::check_riscv64 },
+    Part { name: "threads", is_brief: true, run: native::run_threads },
     Part { name: "elsewhere", is_brief: false, run: native::check_elsewhere },
     Part { name: "musl", is_brief: false, run: native::run_musl },
     Part { name: "machine-4k", is_brief: false, run: machine::with_pages_of_4_kib },

@@ -8,6 +8,8 @@
 //! cargo run --example in_process
 //! ```
 
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
 use std::error::Error;
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use brigade::{Pool, TaskErrorKind, worker};
 
 /// Finds the number in a line, or panics.
 fn parse(line: String) -> u64 {
-    let offset = worker::state::<u64>().expect("the initializer has run");
+    let offset = worker::state::<u64>().copied().unwrap_or_default();
     offset + line.trim().parse::<u64>().unwrap_or_else(|error| panic!("{line:?}: {error}"))
 }
 

@@ -99,8 +99,9 @@
 //! A program that needs only the pool can turn the default features off.
 //!
 //! # Requirements
-//! Brigade runs on 64-bit Linux, 5.11 or later. [Kernels] says which feature needs a newer one. It
-//! compiles for macOS, FreeBSD and Windows, where building a pool is an error.
+//! Brigade runs on 64-bit Linux, 5.11 or later. [Kernels] says which feature needs a newer one. On
+//! macOS, FreeBSD and Windows a pool has threads in place of processes, if it is built with
+//! [`in_process`](PoolBuilder::in_process); otherwise `build` is an error.
 //!
 //! All promises and their limits are in the repository: [semantics], [failure model], [deadlines],
 //! [events and spans], [clusters], [sandboxes and limits], and the [security policy]. The most

@@ -66,11 +66,11 @@ pub fn ftruncate(memory: impl AsFd, length: u64) -> Result<()> {
 }
 
 pub fn fcntl_add_seals(memory: impl AsFd, seals: SealFlags) -> Result<()> {
-    kernel::add_seals(memory, seals)
+    kernel::add_seals(memory, seals.bits())
 }
 
 pub fn fcntl_get_seals(memory: impl AsFd) -> Result<SealFlags> {
-    kernel::seals(memory)
+    kernel::seals(memory).map(SealFlags)
 }
 
 /// Returns the length of memory, as its size.

@@ -9,7 +9,7 @@
 //!
 //! The names of `libc` are at the root, those of `rustix` in the modules that it has them in.
 //!
-//! What a pool needs whose workers are threads works, with the standard library: the monotonic
+//! A pool whose workers are threads has all that it needs, from the standard library: the monotonic
 //! clock, random bytes, and between the threads of a process waits on words of memory (futexes),
 //! counters of events, waits for them, and memory that several descriptors and mappings share.
 //!
@@ -49,6 +49,7 @@ mod macros;
 
 pub mod buffer;
 mod constants;
+mod errno;
 pub mod event;
 pub mod fs;
 mod functions;

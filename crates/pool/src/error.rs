@@ -20,8 +20,8 @@ pub enum PoolError {
     },
     /// This program was built for a system on which Brigade starts no processes.
     #[error(
-        "worker processes need Linux, and this program was built for {system}: build it for Linux, \
-         and run it there or in a container"
+        "worker processes need Linux, and this program was built for {system}: run it on Linux or \
+         in a container, or set `in_process` for workers that are threads"
     )]
     Unsupported {
         /// The system, as the standard library calls it.

@@ -22,7 +22,7 @@ export PROPTEST_CASES=16 TMPDIR=/tmp
 run() {
     echo "@@ begin $1"
     cd "$2"
-    timeout 600 "$3" --test-threads 2 2>&1
+    timeout 900 "$3" --test-threads "$4" 2>&1
     echo "@@ end $1 $?"
 }
 stress() {

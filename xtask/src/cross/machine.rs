@@ -116,7 +116,10 @@ fn image(root: &Path, executables: &[Executable]) -> Result<PathBuf, String> {
             .run()?;
         if executable.is_test {
             let (name, package) = (executable.name(), executable.package.display().to_string());
-            lines.push(format!("run {name} {package} {}", executable.path.display()));
+            // Tests that look at their whole process do not run beside others.
+            let threads = if package.ends_with("integration") { 1 } else { 2 };
+            let path = executable.path.display();
+            lines.push(format!("run {name} {package} {path} {threads}"));
         }
     }
     let order = executables.iter().filter(|it| !it.is_test && it.name() == "stress");

@@ -113,8 +113,10 @@ pub(super) fn musl() -> Result<Toolchain, String> {
                 -u pthread_key_create -u pthread_getspecific -u pthread_setspecific";
     let linker = format!("#!/bin/sh\nexec musl-gcc \"$@\" {} {weak}\n", stub.display());
     packages::write_script(&script, &linker)?;
-    let flags =
-        format!("-C link-self-contained=no -C relocation-model=static -L {}", folder.display());
+    let flags = format!(
+        "-C link-self-contained=no -C relocation-model=static -C link-arg=-Wl,--build-id -L {}",
+        folder.display()
+    );
     let toolchain = Toolchain::new(target::MUSL, false)?;
     if !toolchain.builds_std {
         return Ok(toolchain);

@@ -10,6 +10,7 @@
 //! | "I use a C library that sometimes segfaults." | `segfaults` | a crash costs one input |
 //! | "A regex or a script of a user may never end." | `endless` | deadlines |
 //! | "I run untrusted code." | `untrusted`, with `--features sandbox` | a sandbox, limits |
+//! | "I want to step through my tasks in a debugger." | `in_process` | workers as threads |
 //! | "I need to know where it crashed." | `-p brigade-example-crash` | crash reports, stacks |
 //!
 //! # Much data, many inputs

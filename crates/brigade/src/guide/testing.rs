@@ -90,8 +90,20 @@
 //!
 //! # Sanitizers and debuggers
 //!
-//! A worker is the same executable, started once more or copied. [Started in odd
-//! ways](https://github.com/brigade-rs/brigade/blob/main/docs/platforms.md#started-in-odd-ways) has
-//! a table of valgrind, gdb, strace and others.
+//! With `BRIGADE_IN_PROCESS=1` in the environment, workers are threads of the program: breakpoints,
+//! coverage and sanitizers see the tasks. A task that crashes ends the program then.
+//! [`in_process`](crate::PoolBuilder::in_process) does the same for one pool, and says what does
+//! not hold there.
+//!
+//! ```
+//! let pool = brigade::Pool::builder().in_process().build().unwrap();
+//! let pid = pool.submit(|_: ()| std::process::id(), ()).unwrap();
+//! assert_eq!(pid.wait().unwrap(), std::process::id());
+//! ```
+//!
+//! Otherwise a worker is the same executable, started once more or copied. [Platforms] has a table
+//! of valgrind, gdb, strace and others.
+//!
+//! [Platforms]: https://github.com/brigade-rs/brigade/blob/main/docs/platforms.md
 //!
 //! Next: [logs, metrics and traces](super::watching).

@@ -105,7 +105,7 @@ that is it
         ),
         "{stderr_tail:?}"
     );
-    assert!(stderr_tail.len() <= 4096);
+    assert!(stderr_tail.len() <= 16 * 1024);
     assert!(error.to_string().ends_with("that is it"), "{error}");
 }
 

@@ -13,7 +13,8 @@ const VARIABLE: &str = "BRIGADE_IN_PROCESS";
 
 impl PoolBuilder {
     /// Runs workers as threads of this process, for debuggers, coverage, sanitizers and flame
-    /// graphs. `BRIGADE_IN_PROCESS=1` in the environment does the same for all pools.
+    /// graphs. `BRIGADE_IN_PROCESS=1` in the environment does the same for all pools. It is the
+    /// only kind of pool on other systems than Linux.
     ///
     /// Tasks, maps, streams, retries, panics and deadlines work as always, over a link in memory.
     /// What needs a process does not hold:

@@ -5,6 +5,9 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use super::connect::EndMark;
 use super::{LinkError, LinkReceiver, LinkSender};
 
+/// A message, or the end mark.
+type Sent = Option<Vec<u8>>;
+
 /// One end of a memory link.
 #[derive(Debug)]
 pub struct End {
@@ -17,18 +20,18 @@ pub struct End {
 /// The sending half of a memory link.
 #[derive(Debug)]
 pub struct MemorySender {
-    channel: Sender<Vec<u8>>,
+    channel: Sender<Sent>,
     limit: usize,
 }
 
 /// Ends the direction in which a [`MemorySender`] sends, as if that were gone.
 #[derive(Debug)]
-pub struct MemoryEnd(Sender<Vec<u8>>);
+pub struct MemoryEnd(Sender<Sent>);
 
 /// The receiving half of a memory link.
 #[derive(Debug)]
 pub struct MemoryReceiver {
-    channel: Receiver<Vec<u8>>,
+    channel: Receiver<Sent>,
     current: Vec<u8>,
 }
 
@@ -39,7 +42,7 @@ pub fn pair(limit: usize) -> (End, End) {
     (end(to_worker, from_worker, limit), end(to_host, from_host, limit))
 }
 
-fn end(send: Sender<Vec<u8>>, receive: Receiver<Vec<u8>>, limit: usize) -> End {
+fn end(send: Sender<Sent>, receive: Receiver<Sent>, limit: usize) -> End {
     End {
         sender: MemorySender { channel: send, limit },
         receiver: MemoryReceiver { channel: receive, current: Vec::new() },
@@ -55,8 +58,8 @@ impl MemorySender {
 
 impl EndMark for MemoryEnd {
     fn send(&self) {
-        // Every message has a head. If the receiver is gone, nothing is left to end.
-        let _ = self.0.send(Vec::new());
+        // If the receiver is gone, nothing is left to end.
+        let _ = self.0.send(None);
     }
 }
 
@@ -66,13 +69,13 @@ impl LinkSender for MemorySender {
         if size > self.limit {
             return Err(LinkError::TooLarge { size, limit: self.limit });
         }
-        self.channel.send([head, payload].concat()).map_err(|_| LinkError::Closed)
+        self.channel.send(Some([head, payload].concat())).map_err(|_| LinkError::Closed)
     }
 }
 
 impl LinkReceiver for MemoryReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
-        self.current = self.channel.recv().map_err(|_| LinkError::Closed)?;
-        if self.current.is_empty() { Err(LinkError::Closed) } else { Ok(&self.current) }
+        self.current = self.channel.recv().ok().flatten().ok_or(LinkError::Closed)?;
+        Ok(&self.current)
     }
 }

@@ -19,8 +19,9 @@ use crate::workers::process_env::Stdio;
 /// Number of bytes forwarded at a time.
 pub(crate) const CHUNK: usize = 16 * 1024;
 
-/// Number of bytes of a dead worker's stderr that are kept for the error.
-const TAIL: usize = 4096;
+/// Number of bytes of a dead worker's stderr that are kept for the error. Since Rust 1.96, a
+/// backtrace may follow the message of an allocation that has failed.
+const TAIL: usize = 16 * 1024;
 
 /// The worker that writes to a stream.
 pub(crate) struct Writer {
