@@ -208,10 +208,10 @@ pub mod crash {
 pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
-        AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Function, Handle, Key, Link, Map,
-        MapUnordered, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio, SubmitError,
-        SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState,
-        TimedOut, Until, Waited, as_completed, wait,
+        AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Function, Handle, Indexed, Key, Link,
+        Map, MapUnordered, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio,
+        SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind, TaskId,
+        TaskState, TimedOut, Until, Waited, WithInputs, as_completed, wait,
     };
 
     #[cfg(feature = "futures")]

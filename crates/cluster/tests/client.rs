@@ -165,6 +165,32 @@ fn failures_come_back_as_from_a_pool() {
 }
 
 #[test]
+fn results_of_a_map_come_with_their_inputs() {
+    with_server(|server| {
+        let node = node(server, 2);
+        let cluster = connect(server);
+        let inputs = [0, 1, 4, 2, 5];
+        for chunk in [1, 2, 5] {
+            let results = cluster.map_unordered(&MISBEHAVE, inputs).chunk(chunk).with_inputs();
+            let mut seen = Vec::new();
+            for (how, result) in results {
+                let position = inputs.iter().position(|other| *other == how);
+                match result {
+                    Ok(value) => assert_eq!(value, how),
+                    Err(error) => assert_eq!(error.index(), position, "{error}"),
+                }
+                seen.push(position.unwrap());
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, [0, 1, 2, 3, 4]);
+            let indexed = cluster.map(&MISBEHAVE, inputs).chunk(chunk).indexed();
+            assert!(indexed.map(|(index, _)| index).eq(0..5));
+        }
+        end(node);
+    });
+}
+
+#[test]
 fn large_payloads_travel_both_ways() {
     with_server(|server| {
         let cluster = connect(server);

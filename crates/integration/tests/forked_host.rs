@@ -60,6 +60,11 @@ fn use_the_pool(pool: &Pool) {
     is_refused(results.next().unwrap());
     assert!(results.next().is_none());
     is_refused(pool.map_unordered(echoes, vec![payload(1); 10]).next().unwrap());
+    let mut with_inputs = pool.map(square, 3..6).with_inputs();
+    let (input, outcome) = with_inputs.next().unwrap();
+    assert_eq!(input, 3);
+    is_refused(outcome);
+    assert!(with_inputs.next().is_none());
     for result in [pool.warm_up(), pool.resize(3), pool.quiesce()] {
         assert!(matches!(result, Err(PoolError::Forked)), "{result:?}");
     }

@@ -78,8 +78,8 @@ pub use brigade_sys::process::Exit;
 #[cfg(feature = "futures")]
 pub use brigade_task::AsStream;
 pub use brigade_task::{
-    Executor, Function, NamedFunction, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind,
-    TaskState, TimedOut, Until, as_completed, wait,
+    Executor, Function, Indexed, NamedFunction, SubmitError, SubmitErrorKind, TaskError,
+    TaskErrorKind, TaskState, TimedOut, Until, WithInputs, as_completed, wait,
 };
 pub use brigade_wire::codec::Encoded;
 pub use brigade_wire::{Attempt, TaskId, WorkerId};

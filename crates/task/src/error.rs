@@ -26,6 +26,8 @@ pub struct TaskError {
 struct TaskFailure {
     kind: TaskErrorKind,
     task: Option<TaskId>,
+    /// Position of the input in its map.
+    index: Option<usize>,
     attempt: Attempt,
     label: Option<Arc<str>>,
     elapsed: Option<Duration>,
@@ -189,6 +191,7 @@ impl TaskError {
         let failure = TaskFailure {
             kind,
             task: None,
+            index: None,
             attempt: Attempt::first(),
             label: None,
             elapsed: None,
@@ -219,6 +222,14 @@ impl TaskError {
         self
     }
 
+    /// Returns the same failure of the input at this position of a map.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn at(mut self, position: u64) -> Self {
+        self.inner.index = usize::try_from(position).ok();
+        self
+    }
+
     /// Returns the same failure under these circumstances.
     #[doc(hidden)]
     #[must_use]
@@ -242,6 +253,15 @@ impl TaskError {
     /// Returns the id of the failed task, or `None` if it was never submitted.
     pub fn task(&self) -> Option<TaskId> {
         self.inner.task
+    }
+
+    /// Returns the position of the input in its map, counted from 0, or `None` if the task is not
+    /// an item of a map.
+    ///
+    /// To learn the position of a value, or the input itself, see
+    /// [`indexed`](crate::Map::indexed) and [`with_inputs`](crate::Map::with_inputs).
+    pub fn index(&self) -> Option<usize> {
+        self.inner.index
     }
 
     /// Returns the number of the failed attempt, counted from 1.

@@ -67,6 +67,6 @@ pub use error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut
 pub use executor::Executor;
 pub use function::{Function, NamedFunction};
 pub use handle::{Handle, TaskState};
-pub use map::{Map, MapUnordered};
+pub use map::{Indexed, Map, MapUnordered, WithInputs};
 pub use submit_future::SubmitFuture;
 pub use wait::{Until, Waited, wait};

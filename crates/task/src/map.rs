@@ -3,7 +3,9 @@
 //! A pool and a cluster send inputs in chunks, each in its own way: they implement [`Chunks`]. The
 //! order of the results, the settings and the iterators are the same.
 
+mod indexed;
 mod turn;
+mod with_inputs;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,13 +15,16 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::TaskError;
+pub use indexed::Indexed;
 pub use turn::{Arrival, InOrder, Turn};
+pub use with_inputs::WithInputs;
 
 /// The chunks of a map.
 #[doc(hidden)]
 pub trait Chunks: fmt::Debug {
     /// Results of consecutive inputs.
     type Results: ChunkResults;
+    type Input;
 
     /// Returns the next result. `turn` takes the results to yield next out of those that have
     /// arrived.
@@ -27,6 +32,15 @@ pub trait Chunks: fmt::Debug {
     where
         R: DeserializeOwned + 'static,
         T: Turn<Self::Results>;
+
+    /// Returns the position of the input whose value was returned last.
+    fn position(&self) -> u64;
+
+    /// Keeps the inputs until they are taken.
+    fn keep_inputs(&mut self);
+
+    /// Takes the input at this position. One that was not sent is taken from the iterator.
+    fn take_input(&mut self, position: u64) -> Option<Self::Input>;
 
     /// Applies a setting.
     fn set(&mut self, setting: Setting);
@@ -130,6 +144,17 @@ impl<C: Chunks, R, T> Map<C, R, T> {
     pub fn retries(mut self, retries: u32) -> Self {
         self.chunks.set(Setting::Retries(retries));
         self
+    }
+
+    /// Yields each result with the position of its input, counted from 0.
+    pub fn indexed(self) -> Indexed<Self> {
+        Indexed::new(self)
+    }
+
+    /// Yields each result with its input, which the host keeps until then.
+    pub fn with_inputs(mut self) -> WithInputs<Self> {
+        self.chunks.keep_inputs();
+        WithInputs::new(self)
     }
 }
 

@@ -29,7 +29,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("status", 800),
     ("supervisor", 4400),
     ("sys", 8200),
-    ("task", 2400),
+    ("task", 2500),
     ("testkit", 1000),
     ("testkit-core", 300),
     ("time", 300),

@@ -17,5 +17,6 @@ mod map;
 mod metrics;
 mod refused;
 mod waiting;
+mod which_input;
 
 brigade::init_for_tests!();

@@ -131,6 +131,11 @@ impl Results {
         in_arena.chain(buffers).fold(self.encoded.len(), usize::saturating_add)
     }
 
+    /// Returns the position of the result that was returned last.
+    pub(super) fn position(&self) -> u64 {
+        self.items.position + u64::from(self.yielded.saturating_sub(1))
+    }
+
     /// Returns the next result.
     #[inline]
     pub(super) fn next<R: DeserializeOwned + 'static>(&mut self) -> Option<Result<R, TaskError>> {
@@ -177,7 +182,8 @@ impl Results {
 
     fn failed(&self, kind: TaskErrorKind, index: u32) -> TaskError {
         let Self { items, label, .. } = self;
-        TaskError::new(kind).of_task(items.id(index), items.attempt, label.clone())
+        let error = TaskError::new(kind).of_task(items.id(index), items.attempt, label.clone());
+        error.at(self.position())
     }
 
     #[cold]
@@ -187,10 +193,10 @@ impl Results {
             let mut rest = &self.encoded[self.offset..];
             let _ = items::take(&mut rest);
             self.offset = self.encoded.len() - rest.len();
-            return self.failures.pop_front().map(|(_, error)| error);
+            return self.failures.pop_front().map(|(_, error)| error.at(self.position()));
         }
         let (_, error) = self.all_failed.as_ref().filter(|(from, _)| *from <= index)?;
-        Some(error.clone().of_item(self.items.id(index)))
+        Some(error.clone().of_item(self.items.id(index)).at(self.position()))
     }
 }
 

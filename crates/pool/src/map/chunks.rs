@@ -30,7 +30,7 @@ use crate::payload::append_buffers;
 use crate::task::label_of;
 use crate::when_full::WhenFull;
 use brigade_task::backend::Wait;
-use brigade_task::map::Turn;
+use brigade_task::map::{ChunkResults, Turn};
 
 /// Number of frames per worker: one that runs, one that is ready when it ends, one that replaces
 /// that one.
@@ -55,12 +55,14 @@ const PATIENCE: Duration = Duration::from_micros(200);
 #[derive(Debug)]
 struct Chunk {
     cell: TaskCell,
+    /// Index of the first item among the map's inputs.
+    position: u64,
     /// Bytes that it takes up in the default window.
     held: usize,
 }
 
 /// The chunks of a map; see the module's documentation.
-pub struct Chunks<'pool, I> {
+pub struct Chunks<'pool, I: Iterator> {
     pool: &'pool Pool,
     function: Result<FunctionRef, TaskError>,
     /// The function for inputs with a seed.
@@ -68,6 +70,8 @@ pub struct Chunks<'pool, I> {
     seed: Option<u64>,
     label: Option<Arc<str>>,
     inputs: I,
+    /// The inputs whose results were not yielded, by position, if results come with inputs.
+    kept: Option<HashMap<u64, I::Item>>,
     exhausted: bool,
     /// `true` if no worker will run any further inputs: the pool is closed or broken, or workers
     /// cannot call the function.
@@ -103,7 +107,7 @@ pub struct Chunks<'pool, I> {
     unsent: usize,
 }
 
-impl<'pool, I> Chunks<'pool, I> {
+impl<'pool, I: Iterator> Chunks<'pool, I> {
     pub(super) fn new(pool: &'pool Pool, target: &Target<'_>, inputs: I) -> Self {
         let usable = |function: Result<FunctionRef, String>| {
             function.map_err(|message| TaskError::new(TaskErrorKind::Function { message }))
@@ -125,6 +129,7 @@ impl<'pool, I> Chunks<'pool, I> {
             seed: None,
             label: label_of(target),
             inputs,
+            kept: None,
             exhausted: false,
             window: None,
             retries: 0,
@@ -150,19 +155,29 @@ impl<'pool, I> Chunks<'pool, I> {
     fn forked(&mut self) -> Option<TaskError> {
         let is_first = !std::mem::replace(&mut self.exhausted, true);
         (is_first || !self.under_way.is_empty()).then(|| {
-            self.under_way.clear();
-            TaskError::new(TaskErrorKind::Forked)
+            let under_way = self.under_way.drain().map(|(_, chunk)| chunk.position);
+            let settled = self.settled.iter().map(|results| results.positions().start);
+            let first = under_way.chain(settled).min().unwrap_or(self.submitted);
+            TaskError::new(TaskErrorKind::Forked).at(first)
         })
+    }
+
+    /// Keeps the input that was taken last, if results come with inputs.
+    fn keep(&mut self, input: I::Item) {
+        if let Some(kept) = &mut self.kept {
+            kept.insert(self.submitted + u64::from(self.filled), input);
+        }
     }
 
     fn settle_arrived(&mut self) {
         while let Some(id) = self.owner.completions.take() {
             // A chunk that was divided from another is there before its id.
             for cell in self.owner.take() {
-                let bytes = cell.with_chunk_progress(|chunk| chunk.bytes).unwrap_or(0);
-                self.add(cell, bytes);
+                let chunk = cell.with_chunk_progress(|chunk| (chunk.position, chunk.bytes));
+                let (position, bytes) = chunk.unwrap_or_default();
+                self.add(cell, position, bytes);
             }
-            let Some(Chunk { cell, held }) = self.under_way.remove(&id) else { continue };
+            let Some(Chunk { cell, held, .. }) = self.under_way.remove(&id) else { continue };
             let Some(progress) = cell.take_chunk() else { continue };
             self.held -= held;
             let (answered, run_time) = (progress.answered, progress.run_time);
@@ -175,10 +190,10 @@ impl<'pool, I> Chunks<'pool, I> {
         }
     }
 
-    fn add(&mut self, cell: TaskCell, bytes: usize) {
+    fn add(&mut self, cell: TaskCell, position: u64, bytes: usize) {
         let held = bytes + BYTES_OF_A_CHUNK;
         self.held += held;
-        self.under_way.insert(cell.id.get(), Chunk { cell, held });
+        self.under_way.insert(cell.id.get(), Chunk { cell, position, held });
     }
 }
 
@@ -276,7 +291,9 @@ where
                 break;
             };
             let before = self.filling.len();
-            match self.push(&input, limit) {
+            let pushed = self.push(&input, limit);
+            self.keep(input);
+            match pushed {
                 Ok(None) if self.filling.len() <= limit => {}
                 Ok(lent) => self.separate(before, limit, lent),
                 Err(error) => {
@@ -330,7 +347,7 @@ where
 }
 
 /// Cancels chunks that have not started. In running chunks no item starts after the current one.
-impl<I> Drop for Chunks<'_, I> {
+impl<I: Iterator> Drop for Chunks<'_, I> {
     fn drop(&mut self) {
         let shared = self.pool.shared();
         if shared.is_forked() {
@@ -348,7 +365,7 @@ impl<I> Drop for Chunks<'_, I> {
     }
 }
 
-impl<I> fmt::Debug for Chunks<'_, I> {
+impl<I: Iterator> fmt::Debug for Chunks<'_, I> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Chunks")
             .field("submitted", &self.submitted)

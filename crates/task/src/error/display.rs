@@ -26,6 +26,9 @@ impl TaskError {
         if let Some(label) = &self.inner.label {
             write!(out, " ({label})")?;
         }
+        if let Some(index) = self.inner.index {
+            write!(out, ", item {index}")?;
+        }
         if self.inner.attempt != Attempt::first() {
             write!(out, ", attempt {}", self.inner.attempt.get())?;
         }

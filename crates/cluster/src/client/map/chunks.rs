@@ -41,6 +41,12 @@ pub struct Chunks<'cluster, I: Iterator> {
     batch: Option<Mapped>,
     name: Arc<str>,
     inputs: Option<I>,
+    /// The inputs whose results were not yielded, by position, if results come with inputs.
+    kept: Option<HashMap<u64, I::Item>>,
+    /// Number of inputs that were taken.
+    taken: u64,
+    /// Number of inputs that were sent, or whose failure is known.
+    placed: u64,
     settings: Settings,
     sizing: Sizing,
     window: usize,
@@ -67,6 +73,8 @@ pub struct Chunks<'cluster, I: Iterator> {
 
 struct InFlight {
     ticket: Ticket,
+    /// Position of the first input.
+    position: u64,
     items: u32,
     bytes: usize,
 }
@@ -84,6 +92,9 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
             batch,
             name: name.into(),
             inputs: Some(inputs),
+            kept: None,
+            taken: 0,
+            placed: 0,
             settings,
             sizing: Sizing::new(shared.run_times.get(name)),
             window: WINDOW,
@@ -108,19 +119,28 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
     }
 
     fn take_arrived(&mut self, (index, outcome): (u64, ChunkOutcome)) -> Results {
-        let InFlight { items, bytes, .. } =
-            self.in_flight.remove(&index).unwrap_or(InFlight { ticket: 0, items: 0, bytes: 0 });
+        let none = InFlight { ticket: 0, position: 0, items: 0, bytes: 0 };
+        let InFlight { position, items, bytes, .. } = self.in_flight.remove(&index).unwrap_or(none);
         let outcome = outcome.map(|(found, run_time)| {
             self.sizing.learn(items, run_time);
             found
         });
-        Results::new(index, outcome, items, bytes)
+        Results::new((index, position), outcome, items, bytes)
+    }
+
+    /// Counts the input that was taken last, and keeps it if results come with inputs.
+    fn keep(&mut self, input: I::Item) {
+        if let Some(kept) = &mut self.kept {
+            kept.insert(self.taken, input);
+        }
+        self.taken += 1;
     }
 
     /// Adds the failure of an input that is not sent.
     fn add_unsent(&mut self, error: TaskError) {
-        self.unsent.push_back(Results::new(self.next, Err(error), 1, 0));
+        self.unsent.push_back(Results::new((self.next, self.placed), Err(error), 1, 0));
         self.next += 1;
+        self.placed += 1;
         self.items += 1;
     }
 }
@@ -130,6 +150,7 @@ where
     I::Item: Serialize + 'static,
 {
     type Results = Results;
+    type Input = I::Item;
 
     fn next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
     where
@@ -149,6 +170,18 @@ where
                 self.arrived.push_back(arrived);
             }
         }
+    }
+
+    fn position(&self) -> u64 {
+        self.current.as_ref().map_or(0, Results::position)
+    }
+
+    fn keep_inputs(&mut self) {
+        self.kept = Some(HashMap::new());
+    }
+
+    fn take_input(&mut self, position: u64) -> Option<I::Item> {
+        self.kept.as_mut()?.remove(&position)
     }
 
     fn set(&mut self, setting: Setting) {
@@ -210,7 +243,11 @@ where
         match batch.agree(self.shared, &self.name, wanted) {
             Ok(chunk) => self.sizing.fix(chunk),
             Err(error) => {
-                self.inputs = None;
+                // The failure comes with the first input.
+                let first = self.inputs.take().filter(|_| self.kept.is_some());
+                if let Some(input) = first.and_then(|mut inputs| inputs.next()) {
+                    self.keep(input);
+                }
                 let label = self.settings.label.clone();
                 self.add_unsent(match error {
                     ClusterError::OtherBatch { .. } => failure::function(error.to_string(), label),
@@ -227,7 +264,7 @@ where
         let mut hashes = Vec::new();
         let mut failed = None;
         while builder.count() < most {
-            let encoded = match self.take_input() {
+            let encoded = match self.next_input() {
                 Some(Ok(encoded)) => encoded,
                 Some(Err(kind)) => {
                     failed = Some(kind);
@@ -257,24 +294,28 @@ where
     }
 
     /// Takes an input and encodes it. Returns `None` after the last one.
-    fn take_input(&mut self) -> Option<Result<Vec<u8>, SubmitErrorKind>> {
+    fn next_input(&mut self) -> Option<Result<Vec<u8>, SubmitErrorKind>> {
         if let Some(held) = self.held.take() {
             return Some(Ok(held));
         }
-        let input = self.inputs.as_mut()?.next();
-        if input.is_none() {
+        let Some(input) = self.inputs.as_mut()?.next() else {
             self.inputs = None;
-        }
-        Some(encode(&input?))
+            return None;
+        };
+        let encoded = encode(&input);
+        self.keep(input);
+        Some(encoded)
     }
 
     fn send(&mut self, items: Items, hashes: Vec<u64>, count: u32, bytes: usize) {
         let index = self.next;
         self.next += 1;
+        let position = self.placed;
+        self.placed += u64::from(count);
         self.items += count as usize;
         self.bytes += bytes;
         let ticket = self.shared.next_ticket();
-        self.in_flight.insert(index, InFlight { ticket, items: count, bytes });
+        self.in_flight.insert(index, InFlight { ticket, position, items: count, bytes });
         if let Err(kind) = self.try_send(items, hashes, count, index, ticket) {
             let error = failure::not_sent(kind, self.settings.label.clone());
             self.inbox.put(index, Err(error));

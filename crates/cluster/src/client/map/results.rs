@@ -16,6 +16,8 @@ use crate::message::Items;
 pub struct Results {
     /// Number of chunks, and of inputs that were not sent, before this one.
     index: u64,
+    /// Position of the next result's input.
+    position: u64,
     source: Source,
     /// Number of results that were not taken.
     left: u32,
@@ -33,7 +35,7 @@ enum Source {
 
 impl Results {
     pub(super) fn new(
-        index: u64,
+        (index, position): (u64, u64),
         outcome: Result<Items, TaskError>,
         items: u32,
         bytes: usize,
@@ -42,25 +44,36 @@ impl Results {
             Ok(items) => Source::Items(items),
             Err(error) => Source::Failure(error),
         };
-        Self { index, source, left: items, items, bytes }
+        Self { index, position, source, left: items, items, bytes }
+    }
+
+    /// Returns the position of the input whose result was taken last.
+    pub(super) fn position(&self) -> u64 {
+        self.position.saturating_sub(1)
     }
 
     /// Takes the next result.
     pub(super) fn next<R: DeserializeOwned + 'static>(&mut self) -> Option<Result<R, TaskError>> {
         self.left = self.left.checked_sub(1)?;
+        self.position += 1;
+        let result = self.next_result();
+        Some(result.map_err(|error: TaskError| error.at(self.position())))
+    }
+
+    fn next_result<R: DeserializeOwned + 'static>(&mut self) -> Result<R, TaskError> {
         let items = match &mut self.source {
             Source::Items(items) => items,
-            Source::Failure(error) => return Some(Err(error.clone())),
+            Source::Failure(error) => return Err(error.clone()),
         };
         let item = match items.next() {
             Some(item) => item.map_err(|error| error.to_string()),
             None => Err("the outcome has too few items".to_owned()),
         };
         let outcome = item.and_then(item_outcome);
-        Some(match outcome {
+        match outcome {
             Ok(outcome) => outcome.and_then(|value| decoded(&value)),
             Err(message) => Err(failure::codec(message, None)),
-        })
+        }
     }
 }
 

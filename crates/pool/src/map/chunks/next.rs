@@ -1,5 +1,7 @@
 //! The chunks of a pool as those of a map.
 
+use std::collections::HashMap;
+
 use brigade_task::map::{self, Seeded, Setting, Turn};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,6 +15,7 @@ where
     I::Item: Serialize + 'static,
 {
     type Results = Results;
+    type Input = I::Item;
 
     #[inline]
     fn next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
@@ -32,6 +35,20 @@ where
                 return None;
             }
         }
+    }
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.current.as_ref().map_or(0, Results::position)
+    }
+
+    fn keep_inputs(&mut self) {
+        self.kept = Some(HashMap::new());
+    }
+
+    fn take_input(&mut self, position: u64) -> Option<I::Item> {
+        let kept = self.kept.as_mut()?.remove(&position);
+        kept.or_else(|| self.inputs.next())
     }
 
     fn set(&mut self, setting: Setting) {

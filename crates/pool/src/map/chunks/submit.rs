@@ -19,7 +19,7 @@ use crate::payload::Argument;
 /// kernels are configured with.
 const LATEST_TICK: Duration = Duration::from_millis(10);
 
-impl<I> Chunks<'_, I> {
+impl<I: Iterator> Chunks<'_, I> {
     /// Returns the description of the next `count` inputs, with new task ids.
     pub(super) fn next_items(&mut self, count: u32) -> Items {
         let position = self.submitted;
@@ -77,7 +77,7 @@ impl<I> Chunks<'_, I> {
         self.pool.shared().open_span(&cell, Some(items.count));
         let (count, retries) = (NonZeroU32::new(items.count), self.retries);
         match self.pool.shared().submit(&mut cell, count, retries, constraints, self.when_full) {
-            Ok(()) => self.add(cell, bytes),
+            Ok(()) => self.add(cell, items.position, bytes),
             Err(kind) => {
                 self.refused = true;
                 self.fail(items, kind);
