@@ -211,7 +211,7 @@ pub mod pool {
         AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Function, Handle, Indexed, Key, Link,
         Map, MapUnordered, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio,
         SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind, TaskId,
-        TaskState, TimedOut, Until, Waited, WithInputs, as_completed, wait,
+        TaskState, TimedOut, Timeout, Until, Waited, WithInputs, as_completed, wait,
     };
 
     #[cfg(feature = "futures")]

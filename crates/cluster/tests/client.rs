@@ -191,6 +191,21 @@ fn results_of_a_map_come_with_their_inputs() {
 }
 
 #[test]
+fn a_map_that_no_node_runs_times_out_and_may_go_on() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let mut results = cluster.map(&DOUBLE, 0..10).timeout(Duration::from_millis(50));
+        let error = results.next().unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "timed out waiting for 10 of 10 tasks");
+        assert!(results.next().is_none());
+        let node = node(server, 1);
+        let values: Vec<u64> = results.into_inner().map(Result::unwrap).collect();
+        assert_eq!(values, (0..10).map(double).collect::<Vec<u64>>());
+        end(node);
+    });
+}
+
+#[test]
 fn large_payloads_travel_both_ways() {
     with_server(|server| {
         let cluster = connect(server);

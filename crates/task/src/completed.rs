@@ -14,6 +14,7 @@ use crate::backend::Backend;
 use crate::completion_queue::CompletionQueue;
 use crate::error::TimedOut;
 use crate::handle::Handle;
+use crate::timeout::{NextUntil, Timeout};
 use crate::wait::{next_finished, only_backend};
 
 /// Iterator over handles in the order in which their tasks finish; returned by [`as_completed`].
@@ -60,6 +61,25 @@ pub fn as_completed<R, B: Backend>(
 }
 
 impl<R, B: Backend> AsCompleted<R, B> {
+    /// Limits the time for all handles together, from now on. After it, the iterator yields the
+    /// handles whose tasks have finished, and then a [`TimedOut`] as its last item. The other tasks
+    /// continue to run.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// # fn square(x: u64) -> u64 { x * x }
+    /// # let pool = brigade::Pool::builder().build().unwrap();
+    /// let handles = (1..10).map(|x| pool.submit(square, x)).collect::<Result<Vec<_>, _>>()?;
+    /// for handle in brigade::as_completed(handles).timeout(Duration::from_secs(5)) {
+    ///     println!("{}", handle?.wait()?);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn timeout(self, timeout: Duration) -> Timeout<Self> {
+        Timeout::new(self, timeout)
+    }
+
     /// Returns the next handle, waiting at most `timeout` for it, or `None` after the last.
     ///
     /// # Errors
@@ -69,7 +89,9 @@ impl<R, B: Backend> AsCompleted<R, B> {
         // A timeout beyond the range of the clock counts as no timeout.
         self.next_until(Instant::now().checked_add(timeout))
     }
+}
 
+impl<R, B: Backend> NextUntil for AsCompleted<R, B> {
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Handle<R, B>>, TimedOut> {
         if self.pending == 0 {
             return Ok(None);

@@ -10,11 +10,12 @@ mod with_inputs;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use crate::TaskError;
+use crate::timeout::{NextUntil, Timeout};
+use crate::{TaskError, TimedOut};
 pub use indexed::Indexed;
 pub use turn::{Arrival, InOrder, Turn};
 pub use with_inputs::WithInputs;
@@ -29,6 +30,17 @@ pub trait Chunks: fmt::Debug {
     /// Returns the next result. `turn` takes the results to yield next out of those that have
     /// arrived.
     fn next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
+    where
+        R: DeserializeOwned + 'static,
+        T: Turn<Self::Results>;
+
+    /// Returns the next result like [`next`](Self::next), unless it has not arrived by the
+    /// deadline. Takes no inputs after the deadline.
+    fn next_until<R, T>(
+        &mut self,
+        turn: &mut T,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Result<R, TaskError>>, TimedOut>
     where
         R: DeserializeOwned + 'static,
         T: Turn<Self::Results>;
@@ -156,6 +168,23 @@ impl<C: Chunks, R, T> Map<C, R, T> {
         self.chunks.keep_inputs();
         WithInputs::new(self)
     }
+
+    /// Limits the time for all results, from now on.
+    ///
+    /// After it, the iterator takes no more inputs. It yields the results that have arrived, and
+    /// then a [`TimedOut`] as its last item. Dropping it cancels the items that have not started;
+    /// those that run are not ended, but their results are dropped. To end an item that takes too
+    /// long, set a [`deadline`](Self::deadline).
+    ///
+    /// With a limit, a map does not wait for room in the queue of a pool: it may exceed the limit
+    /// of the queue by three chunks of inputs for each worker. On a cluster, inputs for which
+    /// there is no room in time are errors. A stream has the timers of its runtime instead.
+    pub fn timeout(self, timeout: Duration) -> Timeout<Self>
+    where
+        Self: NextUntil,
+    {
+        Timeout::new(self, timeout)
+    }
 }
 
 impl<C: Seeded, R, T> Map<C, R, T> {
@@ -195,6 +224,17 @@ where
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         self.chunks.next(&mut self.turn)
+    }
+}
+
+impl<C, R, T> NextUntil for Map<C, R, T>
+where
+    C: Chunks,
+    R: DeserializeOwned + 'static,
+    T: Turn<C::Results>,
+{
+    fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Self::Item>, TimedOut> {
+        self.chunks.next_until(&mut self.turn, deadline)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::checkout::Checkout;
 const BUDGETS: &[(&str, usize)] = &[
     ("brigade", 200),
     ("cli", 10600),
-    ("cluster", 9200),
+    ("cluster", 9300),
     ("codec", 400),
     ("cores", 3500),
     ("crash", 1100),
@@ -29,7 +29,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("status", 800),
     ("supervisor", 4400),
     ("sys", 8200),
-    ("task", 2500),
+    ("task", 2600),
     ("testkit", 1000),
     ("testkit-core", 300),
     ("time", 300),

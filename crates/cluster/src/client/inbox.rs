@@ -7,6 +7,7 @@ use std::time::Duration;
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_task::TaskError;
 
+use crate::clock::{Monotonic, now};
 use crate::message::Items;
 
 /// The outcomes of the items of a chunk and their run time, or the failure of all of them.
@@ -32,14 +33,19 @@ impl Inbox {
         self.arrived.lock().pop_front()
     }
 
-    /// Takes an outcome. Blocks until there is one.
-    pub(super) fn take(&self) -> (u64, ChunkOutcome) {
+    /// Takes an outcome. Blocks until there is one, or the time is over.
+    pub(super) fn take(&self, until: Option<Monotonic>) -> Option<(u64, ChunkOutcome)> {
         let mut arrived = self.arrived.lock();
         loop {
-            match arrived.pop_front() {
-                Some(outcome) => return outcome,
-                None => arrived = self.changed.wait(arrived),
+            if let Some(outcome) = arrived.pop_front() {
+                return Some(outcome);
             }
+            let left = until.map(|until| until.saturating_since(now()));
+            arrived = match left {
+                None => self.changed.wait(arrived),
+                Some(left) if left.is_zero() => return None,
+                Some(left) => self.changed.wait_timeout(arrived, left).0,
+            };
         }
     }
 }

@@ -51,6 +51,11 @@ const BYTES_OF_A_CHUNK: usize = 512;
 /// inputs that it has.
 const PATIENCE: Duration = Duration::from_micros(200);
 
+/// Returns `true` once the time is over.
+fn is_over(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| until <= Instant::now())
+}
+
 /// Items that were sent in one frame.
 #[derive(Debug)]
 struct Chunk {
@@ -201,9 +206,13 @@ impl<I: Iterator> Chunks<'_, I>
 where
     I::Item: Serialize + 'static,
 {
-    /// Returns the next result if it has arrived.
+    /// Returns the next result if it has arrived. Takes no inputs once the time is over.
     #[inline]
-    fn try_next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
+    fn try_next<R, T>(
+        &mut self,
+        turn: &mut T,
+        until: Option<Instant>,
+    ) -> Option<Result<R, TaskError>>
     where
         R: DeserializeOwned + 'static,
         T: Turn<Results>,
@@ -211,7 +220,7 @@ where
         loop {
             if !self.owner.completions.is_pending() {
                 self.settle_arrived();
-                self.refill();
+                self.refill(until);
             }
             if let Some(result) = self.current.as_mut().and_then(Results::next) {
                 self.yielded += 1;
@@ -221,24 +230,25 @@ where
                 self.held -= done.held;
                 self.unsent -= usize::from(done.unsent);
             }
-            self.refill();
+            self.refill(until);
             self.current = Some(turn.next(&mut self.settled)?);
         }
     }
 
-    /// Blocks until a chunk has ended. Returns `false` if there is no chunk left.
-    fn wait(&mut self) -> bool {
+    /// Blocks until a chunk has ended or the time is over. Returns `false` if there is no chunk
+    /// left.
+    fn wait(&mut self, until: Option<Instant>) -> bool {
         if self.under_way.is_empty() {
             return !self.settled.is_empty();
         }
-        self.pool.shared().wait_for(&*self.owner.completions, None);
+        self.pool.shared().wait_for(&*self.owner.completions, until);
         self.settle_arrived();
         true
     }
 
     /// Takes inputs and submits them, as far as the window and the maximum number of frames allow.
-    fn refill(&mut self) {
-        while self.may_take() {
+    fn refill(&mut self, until: Option<Instant>) {
+        while !is_over(until) && self.may_take() {
             match self.room() {
                 0 => return,
                 size => self.next_chunk(size),
@@ -258,12 +268,18 @@ where
         }
     }
 
-    /// Returns the number of inputs for the next chunk, or 0 if results have to be yielded first.
-    fn room(&self) -> u32 {
-        let left = match self.inputs.size_hint() {
+    /// Returns the number of inputs that were not taken, if it is known.
+    fn left(&self) -> Option<usize> {
+        match self.inputs.size_hint() {
+            _ if self.exhausted => Some(0),
             (least, Some(most)) if least == most => Some(least),
             _ => None,
-        };
+        }
+    }
+
+    /// Returns the number of inputs for the next chunk, or 0 if results have to be yielded first.
+    fn room(&self) -> u32 {
+        let left = self.left();
         let wanted = if self.refused { 1 } else { self.sizing.next(left) };
         let taken = self.submitted + u64::from(self.filled);
         let ahead = usize::try_from(taken - self.yielded).unwrap_or(usize::MAX);

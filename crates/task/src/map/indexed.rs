@@ -1,9 +1,12 @@
 //! Results with the positions of their inputs.
 
+use std::time::{Duration, Instant};
+
 use serde::de::DeserializeOwned;
 
 use super::{Chunks, Map, Turn};
-use crate::TaskError;
+use crate::timeout::{NextUntil, Timeout};
+use crate::{TaskError, TimedOut};
 
 /// An iterator over the results of a map with the positions of their inputs; returned by
 /// [`indexed`](Map::indexed).
@@ -23,6 +26,14 @@ pub struct Indexed<M>(M);
 impl<M> Indexed<M> {
     pub(super) fn new(map: M) -> Self {
         Self(map)
+    }
+
+    /// Limits the time for all results, as [`Map::timeout`] does.
+    pub fn timeout(self, timeout: Duration) -> Timeout<Self>
+    where
+        Self: NextUntil,
+    {
+        Timeout::new(self, timeout)
     }
 }
 
@@ -45,6 +56,18 @@ where
     fn next(&mut self) -> Option<Self::Item> {
         let result = self.0.next()?;
         Some((self.0.index_of(&result), result))
+    }
+}
+
+impl<C, R, T> NextUntil for Indexed<Map<C, R, T>>
+where
+    C: Chunks,
+    R: DeserializeOwned + 'static,
+    T: Turn<C::Results>,
+{
+    fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Self::Item>, TimedOut> {
+        let result = self.0.next_until(deadline)?;
+        Ok(result.map(|result| (self.0.index_of(&result), result)))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Results with their inputs.
 
+use std::time::{Duration, Instant};
+
 use serde::de::DeserializeOwned;
 
 use super::{Chunks, Map, Turn};
-use crate::TaskError;
+use crate::timeout::{NextUntil, Timeout};
+use crate::{TaskError, TimedOut};
 
 /// An iterator over the results of a map with their inputs; returned by
 /// [`with_inputs`](Map::with_inputs).
@@ -27,6 +30,14 @@ impl<M> WithInputs<M> {
     pub(super) fn new(map: M) -> Self {
         Self(map)
     }
+
+    /// Limits the time for all results, as [`Map::timeout`] does.
+    pub fn timeout(self, timeout: Duration) -> Timeout<Self>
+    where
+        Self: NextUntil,
+    {
+        Timeout::new(self, timeout)
+    }
 }
 
 impl<C: Chunks, R, T> WithInputs<Map<C, R, T>> {
@@ -48,6 +59,18 @@ where
     fn next(&mut self) -> Option<Self::Item> {
         let result = self.0.next()?;
         self.pair(result)
+    }
+}
+
+impl<C, R, T> NextUntil for WithInputs<Map<C, R, T>>
+where
+    C: Chunks,
+    R: DeserializeOwned + 'static,
+    T: Turn<C::Results>,
+{
+    fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Self::Item>, TimedOut> {
+        let result = self.0.next_until(deadline)?;
+        Ok(result.and_then(|result| self.pair(result)))
     }
 }
 

@@ -1,29 +1,29 @@
 //! The chunks of a map: sends as many as there is room for, and waits for outcomes.
 
+mod send;
+
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use brigade_codec::chain;
 use brigade_task::map::{self, Queued, Setting, Turn};
-use brigade_task::{SubmitErrorKind, TaskError};
+use brigade_task::{TaskError, TimedOut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::results::Results;
 use super::sizing::Sizing;
-use crate::client::failure::{self, closed};
+use crate::client::failure;
 use crate::client::inbox::{ChunkOutcome, Inbox};
 use crate::client::machine::Ticket;
 use crate::client::mapped::Mapped;
-use crate::client::prepare::{Place, encode};
 use crate::client::settings::Settings;
 use crate::client::shared::{Command, Shared};
-use crate::client::submission::Target;
+use crate::clock::{Monotonic, now};
 use crate::error::ClusterError;
-use crate::input_hash::input_hash;
-use crate::message::{INLINE_LIMIT, Items, ItemsBuilder};
-use crate::names::{ItemId, Priority};
+use crate::names::Priority;
 use crate::needs::Needs;
 
 /// Number of inputs that are taken ahead, unless the map has its own.
@@ -47,6 +47,9 @@ pub struct Chunks<'cluster, I: Iterator> {
     taken: u64,
     /// Number of inputs that were sent, or whose failure is known.
     placed: u64,
+    yielded: u64,
+    /// The end of the wait for the next result, after which no inputs are taken.
+    until: Option<Monotonic>,
     settings: Settings,
     sizing: Sizing,
     window: usize,
@@ -95,6 +98,8 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
             kept: None,
             taken: 0,
             placed: 0,
+            yielded: 0,
+            until: None,
             settings,
             sizing: Sizing::new(shared.run_times.get(name)),
             window: WINDOW,
@@ -157,16 +162,31 @@ where
         R: DeserializeOwned + 'static,
         T: Turn<Results>,
     {
+        // Without a deadline there is no timeout.
+        self.next_until(turn, None).ok().flatten()
+    }
+
+    fn next_until<R, T>(
+        &mut self,
+        turn: &mut T,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Result<R, TaskError>>, TimedOut>
+    where
+        R: DeserializeOwned + 'static,
+        T: Turn<Results>,
+    {
+        self.until = deadline.map(|it| now() + it.saturating_duration_since(Instant::now()));
         loop {
             if let Some(result) = self.current.as_mut().and_then(Results::next) {
-                return Some(result);
+                self.yielded += 1;
+                return Ok(Some(result));
             }
             self.current = turn.next(&mut self.arrived);
             if let Some(current) = &self.current {
                 self.items -= current.items as usize;
                 self.bytes -= current.bytes;
             } else {
-                let arrived = self.next_chunk()?;
+                let Some(arrived) = self.next_chunk()? else { return Ok(None) };
                 self.arrived.push_back(arrived);
             }
         }
@@ -216,24 +236,40 @@ where
 {
     /// Sends what there is room for, and waits for the next outcome. Returns `None` if there are no
     /// more.
-    fn next_chunk(&mut self) -> Option<Results> {
+    fn next_chunk(&mut self) -> Result<Option<Results>, TimedOut> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.begin();
         }
-        while self.inputs.is_some() && self.has_room() {
+        let is_over = |until: Option<Monotonic>| until.is_some_and(|until| until <= now());
+        while self.inputs.is_some() && self.has_room() && !is_over(self.until) {
             self.send_chunk();
         }
         if let Some(unsent) = self.unsent.pop_front() {
-            return Some(unsent);
+            return Ok(Some(unsent));
         }
         if let Some(arrived) = self.inbox.try_take() {
-            return Some(self.take_arrived(arrived));
+            return Ok(Some(self.take_arrived(arrived)));
         }
-        if self.in_flight.is_empty() {
-            return None;
+        if is_over(self.until) && self.in_flight.is_empty() && self.inputs.is_some() {
+            // Whether there is another input is known only once it is asked for.
+            self.send_chunk();
         }
-        let arrived = self.inbox.take();
-        Some(self.take_arrived(arrived))
+        if self.in_flight.is_empty() && self.unsent.is_empty() {
+            return Ok(None);
+        }
+        match self.inbox.take(self.until) {
+            Some(arrived) => Ok(Some(self.take_arrived(arrived))),
+            None => Err(self.timed_out()),
+        }
+    }
+
+    /// Counts the inputs that were taken, and those that were not as far as they are known.
+    fn timed_out(&self) -> TimedOut {
+        let hint = self.inputs.as_ref().map_or((0, Some(0)), Iterator::size_hint);
+        let left = if hint.1 == Some(hint.0) { hint.0 } else { 0 };
+        let count = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let total = count(self.taken).saturating_add(left);
+        TimedOut::new(total.saturating_sub(count(self.yielded)), total)
     }
 
     /// Agrees on the size of chunks with earlier runs of a batch.
@@ -255,99 +291,6 @@ where
                 });
             }
         }
-    }
-
-    /// Takes the inputs of one chunk and sends them.
-    fn send_chunk(&mut self) {
-        let most = self.sizing.items().min(u32::try_from(self.window).unwrap_or(u32::MAX));
-        let mut builder = ItemsBuilder::default();
-        let mut hashes = Vec::new();
-        let mut failed = None;
-        while builder.count() < most {
-            let encoded = match self.next_input() {
-                Some(Ok(encoded)) => encoded,
-                Some(Err(kind)) => {
-                    failed = Some(kind);
-                    break;
-                }
-                None => break,
-            };
-            // The chunks of a batch have the same items in each run, whatever their size.
-            let is_full = builder.count() > 0 && builder.len() + encoded.len() > INLINE_LIMIT;
-            if is_full && self.batch.is_none() {
-                self.held = Some(encoded);
-                break;
-            }
-            if self.batch.is_some() {
-                hashes.push(input_hash(&encoded));
-            }
-            builder.push(&encoded);
-        }
-        if builder.count() > 0 {
-            let (count, bytes) = (builder.count(), builder.len());
-            self.send(builder.finish(), hashes, count, bytes);
-        }
-        if let Some(kind) = failed {
-            let label = self.settings.label.clone();
-            self.add_unsent(failure::not_sent(kind, label));
-        }
-    }
-
-    /// Takes an input and encodes it. Returns `None` after the last one.
-    fn next_input(&mut self) -> Option<Result<Vec<u8>, SubmitErrorKind>> {
-        if let Some(held) = self.held.take() {
-            return Some(Ok(held));
-        }
-        let Some(input) = self.inputs.as_mut()?.next() else {
-            self.inputs = None;
-            return None;
-        };
-        let encoded = encode(&input);
-        self.keep(input);
-        Some(encoded)
-    }
-
-    fn send(&mut self, items: Items, hashes: Vec<u64>, count: u32, bytes: usize) {
-        let index = self.next;
-        self.next += 1;
-        let position = self.placed;
-        self.placed += u64::from(count);
-        self.items += count as usize;
-        self.bytes += bytes;
-        let ticket = self.shared.next_ticket();
-        self.in_flight.insert(index, InFlight { ticket, position, items: count, bytes });
-        if let Err(kind) = self.try_send(items, hashes, count, index, ticket) {
-            let error = failure::not_sent(kind, self.settings.label.clone());
-            self.inbox.put(index, Err(error));
-        }
-    }
-
-    fn try_send(
-        &mut self,
-        items: Items,
-        hashes: Vec<u64>,
-        count: u32,
-        index: u64,
-        ticket: Ticket,
-    ) -> Result<(), SubmitErrorKind> {
-        let place = match &self.batch {
-            None => Place::Client,
-            Some(Mapped { origin, is_continued }) => {
-                let (origin, may_be_done) = (origin.clone(), *is_continued);
-                Place::Batch { origin, item: ItemId::chunk(self.sent), may_be_done }
-            }
-        };
-        self.sent += 1;
-        if self.shared.is_forked() {
-            return Err(SubmitErrorKind::Forked);
-        }
-        let target = Target::Chunk { inbox: Arc::clone(&self.inbox), index, items: count };
-        let (shared, settings) = (self.shared, &self.settings);
-        let submission =
-            place.prepare(shared, ticket, &self.name, settings, (items, hashes), target)?;
-        shared.window.enter().map_err(|_| closed())?;
-        let is_sent = shared.send(Command::Submit(Box::new(submission)));
-        if is_sent { Ok(()) } else { Err(closed()) }
     }
 }
 

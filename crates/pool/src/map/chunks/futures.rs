@@ -32,7 +32,7 @@ where
         self.when_full = WhenFull::Exceed;
         let mut is_registered = false;
         loop {
-            if let Some(result) = self.try_next(turn) {
+            if let Some(result) = self.try_next(turn, None) {
                 return Poll::Ready(Some(result));
             }
             if self.under_way.is_empty() && self.settled.is_empty() {
