@@ -7,6 +7,7 @@ mod lifecycle;
 mod live_view;
 mod parent_death;
 mod shutdown;
+mod slots;
 mod starvation;
 mod workers;
 

@@ -1,5 +1,6 @@
 //! Settings of how worker processes are started.
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 
 use brigade_supervisor::{Initializer, Start};
@@ -10,6 +11,53 @@ use serde::de::DeserializeOwned;
 use super::PoolBuilder;
 
 impl PoolBuilder {
+    /// Sets environment variables for each worker by its slot: the device that it uses, a port, a
+    /// number of threads. They override those that [`env`](Self::env) sets.
+    ///
+    /// Slots count from 0, and `brigade::worker::slot()` returns the slot in the worker. A pool has
+    /// as many slots as workers, those of [`spare_workers`](Self::spare_workers) included. A
+    /// process keeps its slot until it ends, and its replacement gets the same one; a spare worker
+    /// that takes over keeps its own. So two workers never have the same variables if `variables`
+    /// returns different ones for all slots. The system may still be cleaning up after a worker
+    /// that was killed when its replacement starts.
+    ///
+    /// `variables` is called before each start of a process, on a thread of the pool, and must not
+    /// wait for the pool. If it panics, or returns a variable that the system cannot set, the
+    /// worker cannot be started, and the error of its tasks names the variable.
+    ///
+    /// ```
+    /// fn device((): ()) -> Option<String> {
+    ///     std::env::var("CUDA_VISIBLE_DEVICES").ok()
+    /// }
+    ///
+    /// brigade::init();
+    /// let pool = brigade::Pool::builder()
+    ///     .workers(2)
+    ///     .env_per_slot(|slot| [("CUDA_VISIBLE_DEVICES", slot.to_string())])
+    ///     .build()?;
+    /// let mut devices = Vec::new();
+    /// for handle in pool.broadcast(device, ())? {
+    ///     devices.extend(handle.wait()?);
+    /// }
+    /// assert_eq!(devices, ["0", "1"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn env_per_slot<K, V, I>(
+        mut self,
+        variables: impl Fn(u32) -> I + Send + Sync + 'static,
+    ) -> Self
+    where
+        I: IntoIterator<Item = (K, V)>,
+        K: AsRef<OsStr>,
+        V: AsRef<OsStr>,
+    {
+        self.config.supervisor.env.set_by_slot(move |slot| {
+            let owned = |(key, value): (K, V)| (key.as_ref().into(), value.as_ref().into());
+            variables(slot).into_iter().map(owned).collect()
+        });
+        self
+    }
+
     /// Sets the way in which worker processes are started. Default: [`Start::Auto`].
     pub fn start(mut self, mode: Start) -> Self {
         self.config.supervisor.start = mode;

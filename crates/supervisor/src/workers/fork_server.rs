@@ -36,7 +36,7 @@ use crate::workers::death::Death;
 use crate::workers::greeting::Greeting;
 use crate::workers::output::{HostEnds, WorkerStreams, Writer};
 use crate::workers::settings::Settings;
-use crate::workers::starter::execute;
+use crate::workers::starter::{execute, inherits_environment};
 use crate::workers::supervisor::Supervisor;
 use crate::workers::worker_process::WorkerProcess;
 
@@ -62,6 +62,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) streams: [BorrowedFd<'a>; 3],
     pub(crate) doors: &'a [File],
     pub(crate) environment: Vec<u8>,
+    /// The program of the server, without the variables of the worker's slot.
     pub(crate) line: &'a CommandLine,
     pub(crate) inherited: (Inherited, Fixed),
     pub(crate) program: Option<FileId>,
@@ -120,7 +121,7 @@ impl ForkServer {
             control,
             streams,
             born,
-            environment: around.environment.clone(),
+            environment: around.line.whole_environment(inherits_environment(settings)),
             fixed: around.inherited.1.clone(),
             program: around.program,
             is_same_build: false,

@@ -1,10 +1,13 @@
 //! The environment, working directory and standard streams of worker processes.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use brigade_sys::catch_panic::catch_panic;
 use brigade_wire::version::MARKER;
 
 use crate::command_line::CommandLine;
@@ -35,6 +38,7 @@ pub enum Stdio {
 /// Settings for every process that a pool starts. They override those of its command.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessEnv {
+    of_slot: Option<SlotVariables>,
     /// In the order of the calls; the last entry for a variable wins.
     environment: Vec<(OsString, Option<OsString>)>,
     directory: Option<PathBuf>,
@@ -42,10 +46,22 @@ pub struct ProcessEnv {
     pub stdio: Stdio,
 }
 
+/// Returns the variables of a slot. User code.
+#[derive(Clone)]
+struct SlotVariables(Arc<dyn Fn(u32) -> Variables + Send + Sync>);
+
+/// Variables with their values.
+type Variables = Vec<(OsString, OsString)>;
+
 impl ProcessEnv {
     /// Sets a variable, or removes it.
     pub fn set(&mut self, key: &OsStr, value: Option<&OsStr>) {
         self.environment.push((key.to_owned(), value.map(ToOwned::to_owned)));
+    }
+
+    /// Sets variables by the slot of the worker, which override the others.
+    pub fn set_by_slot(&mut self, variables: impl Fn(u32) -> Variables + Send + Sync + 'static) {
+        self.of_slot = Some(SlotVariables(Arc::new(variables)));
     }
 
     /// Sets the working directory.
@@ -79,6 +95,20 @@ impl ProcessEnv {
         Ok(self)
     }
 
+    /// Returns the variables of a slot. Calls user code.
+    pub(crate) fn of_slot(&self, slot: u32) -> Result<Variables, EnvError> {
+        const FIELD: &str = "env_per_slot";
+        let Some(SlotVariables(of_slot)) = &self.of_slot else { return Ok(Vec::new()) };
+        let variables = catch_panic(|| of_slot(slot)).map_err(|message| EnvError {
+            field: FIELD,
+            problem: format!("it panicked for slot {slot}: {message}"),
+        })?;
+        for (key, value) in &variables {
+            check_variable(FIELD, key, Some(value))?;
+        }
+        Ok(variables)
+    }
+
     pub(crate) fn apply(&self, line: &mut CommandLine) {
         for (key, value) in &self.environment {
             line.set(key.clone(), value.clone());
@@ -86,6 +116,12 @@ impl ProcessEnv {
         if let Some(directory) = &self.directory {
             line.directory = Some(directory.clone());
         }
+    }
+}
+
+impl fmt::Debug for SlotVariables {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SlotVariables").finish_non_exhaustive()
     }
 }
 
@@ -174,6 +210,22 @@ mod tests {
         let mut process_env = ProcessEnv::default();
         process_env.set(OsStr::new("="), None);
         assert_eq!(field_of(process_env.check()), "env_remove");
+    }
+
+    #[test]
+    fn invalid_variables_of_a_slot_are_named() {
+        let problem = |key: &'static str, value: &'static str| {
+            let mut process_env = ProcessEnv::default();
+            process_env.set_by_slot(move |_| vec![(key.into(), value.into())]);
+            process_env.of_slot(3).unwrap_err().to_string()
+        };
+        assert!(problem("A=B", "x").contains("env_per_slot: \"A=B\""), "{}", problem("A=B", "x"));
+        assert!(problem("PORT", "x\0").contains("value of \"PORT\""));
+        assert!(problem(MARKER, "x").contains(MARKER));
+        let mut process_env = ProcessEnv::default();
+        process_env.set_by_slot(|slot| panic!("no variables for {slot}"));
+        let error = process_env.of_slot(3).unwrap_err();
+        assert!(error.to_string().contains("panicked for slot 3: no variables for 3"), "{error}");
     }
 
     #[test]

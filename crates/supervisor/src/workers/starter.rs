@@ -82,6 +82,13 @@ impl Processes {
         if let Some(cores) = cores {
             limit_threads(&mut line, cores);
         }
+        // The server has none of them, because workers of all slots are its copies.
+        let of_slot = settings.env.of_slot(worker.worker().slot);
+        let of_slot = of_slot.map_err(|error| io::Error::other(Unusable(error.to_string())))?;
+        let common = line.clone();
+        for (key, value) in of_slot {
+            line.set(key, Some(value));
+        }
         let ours = io::stdout();
         let terminal = settings.sandbox.as_ref().and_then(|_| write_only(&ours)).transpose()?;
         let ours = terminal.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
@@ -92,9 +99,9 @@ impl Processes {
                 streams,
                 doors: ends.doors,
                 environment: line.whole_environment(inherits_environment(settings)),
-                line: &line,
+                line: &common,
                 inherited: self.inherited.now()?,
-                program: line.file_id(),
+                program: common.file_id(),
             };
             if let Some(started) = self.fork(owner, worker, &around)? {
                 return Ok(started);
@@ -247,7 +254,7 @@ pub(crate) fn execute(
     launcher.launch(&prepared, start).map_err(|error| unless_unusable(line, error))
 }
 
-fn inherits_environment(settings: &Settings) -> bool {
+pub(crate) fn inherits_environment(settings: &Settings) -> bool {
     settings.sandbox.as_ref().is_none_or(|sandbox| !sandbox.clears_environment)
 }
 
