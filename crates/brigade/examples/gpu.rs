@@ -4,9 +4,9 @@
 //! cargo run -p brigade --example gpu
 //! ```
 //!
-//! A pool numbers the places of its workers, from 0. Such a place is a slot. The initializer of a
-//! worker opens the device with the number of its slot. A replacement has the same slot, so it
-//! opens the same device. The devices of this example are made up.
+//! A pool numbers the places of its workers, from 0. Such a place is a slot. `env_per_slot` shows
+//! each worker the device with the number of its slot, and the initializer opens it. A replacement
+//! has the same slot, so it opens the same device. The devices of this example are made up.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "it prints its results")]
@@ -18,10 +18,9 @@ use brigade::{Pool, worker};
 /// An open device.
 struct Device(u32);
 
-/// Opens the device of this worker.
-fn open(devices: u32) -> Result<Device, String> {
-    let slot = worker::slot().ok_or("this is no worker")?;
-    if slot < devices { Ok(Device(slot)) } else { Err(format!("there is no device {slot}")) }
+/// Opens the device that the environment names, as a library would.
+fn open((): ()) -> Result<Device, Box<dyn Error>> {
+    Ok(Device(std::env::var("CUDA_VISIBLE_DEVICES")?.parse()?))
 }
 
 /// Computes on the device of this worker. One input crashes its driver.
@@ -35,10 +34,13 @@ fn compute(input: u32) -> Option<(u32, u32)> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     brigade::init();
-    let devices = 3;
-    let pool = Pool::builder().workers(3).try_initializer(open, devices).build()?;
+    let pool = Pool::builder()
+        .workers(3)
+        .env_per_slot(|slot| [("CUDA_VISIBLE_DEVICES", slot.to_string())])
+        .try_initializer(open, ())
+        .build()?;
     pool.warm_up()?;
-    for (input, result) in (0..10).zip(pool.map(compute, 0..10).chunk(1)) {
+    for (input, result) in pool.map(compute, 0..10).chunk(1).with_inputs() {
         match result {
             Ok(Some((device, square))) => println!("{input}: {square}, by device {device}"),
             Ok(None) => println!("{input}: no device"),

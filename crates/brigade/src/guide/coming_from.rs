@@ -22,6 +22,7 @@
 //! | `future.add_done_callback(h)` | `handle.on_done(h)` |
 //! | `pool.map(f, xs, chunksize=10)` | `pool.map(f, xs).chunk(10)` |
 //! | `as_completed(futures)` | `as_completed(handles)` |
+//! | `map(f, xs, timeout=5)` | `map(f, xs).timeout(Duration::from_secs(5))` |
 //! | `wait(futures, return_when=FIRST_COMPLETED)` | `wait(&handles, Until::First, None)` |
 //! | `except BrokenProcessPool:` | `error.is_worker_death()`, and the pool goes on |
 //! | `shutdown(cancel_futures=True)` | `pool.shutdown_with(Shutdown::CancelPending, second)?` |

@@ -85,14 +85,15 @@
 //!
 //! # Which input failed?
 //!
-//! The results of [`map`] come in the order of the inputs, so zip both:
+//! [`with_inputs`](crate::Map::with_inputs) yields each result with its input,
+//! [`indexed`](crate::Map::indexed) with the position of the input:
 //!
 //! ```
 //! # brigade::init_for_tests!();
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let pool = brigade::Pool::builder().workers(1).build()?;
 //! let paths = ["a.png", "b.png"].map(String::from);
-//! for (path, result) in paths.iter().zip(pool.map(|path: String| path.len(), paths.clone())) {
+//! for (path, result) in pool.map_unordered(|path: String| path.len(), paths).with_inputs() {
 //!     match result {
 //!         Ok(length) => println!("{path}: {length}"),
 //!         Err(error) => println!("{path}: {error}"),
@@ -102,7 +103,7 @@
 //! # }
 //! ```
 //!
-//! An item of [`map_unordered`] does not say which input it belongs to. A [`stream`] numbers its
+//! An error says it, too: [`TaskError::index`](crate::TaskError::index). A [`stream`] numbers its
 //! inputs and puts the number into each item.
 //!
 //! # Threads or processes?

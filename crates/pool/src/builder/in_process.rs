@@ -27,9 +27,10 @@ impl PoolBuilder {
     /// - Shared buffers are copied.
     ///
     /// The settings [`limits`](Self::limits), `max_worker_rss`, `cores`, `cores_per_worker`, `env`,
-    /// `current_dir`, `stdio` and [`fresh_process_per_task`](Self::fresh_process_per_task) are left
-    /// out; a `tracing` event names those that were set. A sandbox and `worker_command` are errors
-    /// of [`build`](Self::build). `init` is not needed.
+    /// `env_per_slot`, `current_dir`, `stdio` and
+    /// [`fresh_process_per_task`](Self::fresh_process_per_task) are left out; a `tracing` event
+    /// names those that were set. A sandbox and `worker_command` are errors of
+    /// [`build`](Self::build). `init` is not needed.
     ///
     /// ```
     /// let pool = brigade::Pool::builder().in_process().build()?;

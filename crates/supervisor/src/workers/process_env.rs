@@ -71,7 +71,7 @@ impl ProcessEnv {
 
     /// Returns `true` if a variable is set or removed.
     pub fn has_variables(&self) -> bool {
-        !self.environment.is_empty()
+        !self.environment.is_empty() || self.of_slot.is_some()
     }
 
     /// Returns `true` if the working directory is set.
