@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::executables::{self, built};
+use super::executables::{self, Executable, built};
 use super::toolchain::{self, Toolchain};
 use super::{Counts, Stopped, folder, target};
 use crate::invocation::Invocation;
@@ -48,20 +48,38 @@ pub(super) fn run_musl() -> Result<Vec<Counts>, Stopped> {
     let place = "x86_64 with musl, static".to_owned();
     let mut counts = Counts { place, ..Counts::default() };
     for executable in executables.iter().filter(|executable| executable.is_test) {
-        let path = executable.path.display().to_string();
-        let test = Invocation::program(Path::new("timeout"))
-            .arguments([LIMIT, &path, "--test-threads", "1"].map(str::to_owned))
-            .arguments(skipped(&executable.name()))
-            .folder(&executable.package);
-        let (output, has_succeeded) = test.tested().map_err(Stopped::Failed)?;
-        let before = counts.failed.len();
-        executables::count(&mut counts, &executable.name(), &output, has_succeeded);
-        if counts.failed.len() > before {
-            println!("{output}");
-        }
+        run_tests(executable, &mut counts).map_err(Stopped::Failed)?;
     }
     counts.left_out.extend(LEFT_OUT);
     Ok(vec![counts])
+}
+
+/// Runs the tests of an executable, those of integration each in a process of its own: some end
+/// theirs, or look at all that is in it.
+fn run_tests(executable: &Executable, counts: &mut Counts) -> Result<(), String> {
+    let name = executable.name();
+    let call = |arguments: Vec<String>| {
+        let path = executable.path.display().to_string();
+        Invocation::program(Path::new("timeout"))
+            .arguments([LIMIT.to_owned(), path].into_iter().chain(arguments))
+            .folder(&executable.package)
+    };
+    let mut calls = vec![call(["--test-threads", "2"].map(str::to_owned).into())];
+    if executable.package.ends_with("integration") {
+        let (list, _) = call(vec!["--list".to_owned()]).tested()?;
+        let tests = list.lines().filter_map(|line| line.strip_suffix(": test"));
+        calls = tests.map(|test| call(vec!["--exact".to_owned(), test.to_owned()])).collect();
+    }
+    for test in calls {
+        let test = test.arguments(skipped(&name));
+        let (output, has_succeeded) = test.tested()?;
+        let before = counts.failed.len();
+        executables::count(counts, &name, &output, has_succeeded);
+        if counts.failed.len() > before {
+            println!("{test}\n{output}");
+        }
+    }
+    Ok(())
 }
 
 /// Returns the options that leave out tests of an executable.
