@@ -129,8 +129,8 @@ pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{
     Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder, PoolError,
-    Shutdown, ShutdownReport, Start, Stdio, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind,
-    TaskId, TaskState, TimedOut, Until, as_completed, wait,
+    Retry, Shutdown, ShutdownReport, Start, Stdio, SubmitError, SubmitErrorKind, TaskError,
+    TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed, wait,
 };
 #[doc(inline)]
 pub use brigade_pool::{Hold, Layer, Limit, Limits, SandboxReport};
@@ -209,7 +209,7 @@ pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
         AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Function, Handle, Indexed, Key, Link,
-        Map, MapUnordered, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio,
+        Map, MapUnordered, Pool, PoolBuilder, PoolError, Retry, Shutdown, ShutdownReport, Stdio,
         SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind, TaskId,
         TaskState, TimedOut, Timeout, Until, Waited, WithInputs, as_completed, wait,
     };

@@ -56,6 +56,21 @@ fn not_encoded(error: postcard::Error, type_name: &'static str, limit: usize) ->
     }
 }
 
+/// Returns `true` if these are the first bytes of an encoded `Result` that is an `Err`.
+///
+/// ```
+/// use brigade_codec::{encode, is_err};
+///
+/// let mut bytes = Vec::new();
+/// encode(&Err::<u64, _>("no such file".to_owned()), &mut bytes, 1024)?;
+/// assert!(is_err(&bytes));
+/// # Ok::<(), brigade_codec::CodecError>(())
+/// ```
+pub fn is_err(bytes: &[u8]) -> bool {
+    // The number of the variant, as serde counts those of `Result`.
+    bytes.first() == Some(&1)
+}
+
 /// Decodes a value that [`encode`] produced.
 ///
 /// # Errors

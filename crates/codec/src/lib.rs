@@ -26,6 +26,7 @@ mod error;
 
 pub use codec::{
     Prefix, Source, chain, contiguous_parts, decode, decode_from, decode_with, encode, into_bytes,
+    is_err,
 };
 pub use encoded::Encoded;
 pub use error::CodecError;

@@ -15,7 +15,7 @@ use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Chunk, Function, TaskId};
 
 use crate::buffers;
-use crate::chunk::ChunkProgress;
+use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
 use crate::drive::Shared;
 use crate::emitted::Emitted;
@@ -168,6 +168,11 @@ impl TaskCell {
 
     pub(crate) fn own_memory_limit(&self) -> Option<u64> {
         self.deadlines()?.own_memory
+    }
+
+    /// Returns the failures after which the task may run again.
+    pub(crate) fn retried_for(&self) -> RetriedFor {
+        self.rare().map_or(RetriedFor::default(), |rare| rare.retried_for)
     }
 
     /// Returns the record of the task's runs, if somebody reports them.

@@ -68,10 +68,19 @@ pub(crate) struct ChunkProgress {
     pub(crate) buffers: Vec<(u32, Box<[SharedBuf]>)>,
 }
 
+/// The failures of its function after which a task may run again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RetriedFor {
+    pub(crate) panics: bool,
+    pub(crate) errors: bool,
+}
+
 /// A worker's end of a chunk.
 pub(crate) enum ChunkEnd {
     /// No item is left to run.
     Complete,
+    /// The task is not a chunk, and may run again after some failures.
+    Retried(RetriedFor),
     /// The worker returns the items after the first ones.
     Returned { finished: NonZeroU32, parts: u32 },
 }

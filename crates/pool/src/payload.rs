@@ -322,6 +322,16 @@ impl Value {
     /// The value without bytes.
     pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
 
+    /// Returns `true` if the value, which is a `Result`, is an `Err`.
+    pub(crate) fn is_err(&self) -> bool {
+        match self {
+            Self::Inline(encoded) => codec::is_err(encoded),
+            Self::InArena(value) => !value.is_empty() && codec::is_err(&value.copy(0, 1)),
+            Self::Shared(value) => value.is_err(),
+            Self::Buffered(value) => value.encoded.is_err(),
+        }
+    }
+
     /// Returns `true` if freeing the value takes long.
     pub(crate) fn is_large(&self) -> bool {
         match self {

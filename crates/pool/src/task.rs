@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_scheduler::Constraints;
+use brigade_scheduler::{Constraints, Retry};
 use brigade_task::function::Target;
 use brigade_wire::codec;
 use serde::Serialize;
@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::Handle;
 use crate::SubmitFuture;
 use crate::cell::TaskCell;
+use crate::chunk::RetriedFor;
 use crate::config::Config;
 use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind};
@@ -37,6 +38,8 @@ pub struct TaskBuilder<'pool, A, R> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskOptions {
     pub(crate) retries: u32,
+    pub(crate) retry: Retry,
+    pub(crate) retried_for: RetriedFor,
     pub(crate) label: Option<Arc<str>>,
     pub(crate) priority: i32,
     pub(crate) deadlines: Deadlines,
@@ -49,7 +52,9 @@ impl TaskOptions {
         &self,
         config: &Config,
     ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {
-        if self.priority == 0 && self.deadlines.are_none() && config.deadlines.are_none() {
+        let waits = !self.retry.is_immediate() || self.retried_for != RetriedFor::default();
+        let has_deadlines = !self.deadlines.are_none() || !config.deadlines.are_none();
+        if self.priority == 0 && !has_deadlines && !waits {
             return (None, None);
         }
         self.rare_constraints(config)
@@ -66,6 +71,9 @@ impl TaskOptions {
         }
         let mut constraints = TaskDeadlines::constraints(deadlines.as_ref());
         constraints.priority = self.priority;
+        constraints.retry = self.retry;
+        constraints.retries_panics = self.retried_for.panics;
+        constraints.retries_errors = self.retried_for.errors;
         constraints.alone = self.deadlines.memory.is_some();
         constraints.memory_limit = limits.memory.filter(|_| config.watches_memory);
         (deadlines.map(Box::new), Some(Box::new(constraints)))
@@ -143,6 +151,45 @@ where
     /// run-time deadline passed. Use it only for tasks that may safely run twice. Default: 0.
     pub fn retries(mut self, retries: u32) -> Self {
         self.options.retries = retries;
+        self.options.retry = Retry::new();
+        self
+    }
+
+    /// Sets how often, and after which pauses, the task is run again after its worker died while
+    /// running it or its run-time deadline passed, and after other failures that
+    /// [`retry_panics`](Self::retry_panics) and [`retry_errors`](Self::retry_errors) name.
+    ///
+    /// During a pause the task has no worker, and counts in the queue. Jitter is made of the task's
+    /// id and the number of the attempt.
+    ///
+    /// ```
+    /// use brigade::Retry;
+    /// use std::time::Duration;
+    ///
+    /// fn fetch(page: u32) -> Result<u32, String> {
+    ///     match brigade::worker::attempt() {
+    ///         Some(attempt) if attempt.get() < 3 => Err("busy".to_owned()),
+    ///         _ => Ok(page),
+    ///     }
+    /// }
+    ///
+    /// brigade::init();
+    /// let pool = brigade::Pool::builder().workers(1).build()?;
+    /// let retry = Retry::new().attempts(5).delay(Duration::from_millis(10)).jitter(0.5);
+    /// let handle = pool.task(fetch).retry(retry).retry_errors().submit(7)?;
+    /// assert_eq!(handle.wait()?, Ok(7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.options.retries = retry.retries();
+        self.options.retry = retry;
+        self
+    }
+
+    /// Runs the task again after a panic too, as often as [`retry`](Self::retry) or
+    /// [`retries`](Self::retries) allows. After the last attempt the panic is the outcome.
+    pub fn retry_panics(mut self) -> Self {
+        self.options.retried_for.panics = true;
         self
     }
 
@@ -209,7 +256,9 @@ where
         let (deadlines, constraints) = self.options.constraints(&shared.config);
         let id = shared.next_task_ids(1);
         let (ordinary, label) = (self.pool.ordinary(), label.clone());
-        let cell = TaskCell::new(ordinary, id, function, encoded, label, deadlines);
+        let retried_for = self.options.retried_for;
+        let cell =
+            TaskCell::retried(ordinary, id, function, encoded, label, deadlines, retried_for);
         shared.open_span(&cell, None);
         Ok(Submission { cell, retries: *retries, constraints, place: None })
     }
@@ -224,6 +273,16 @@ where
         let encoded = Argument::encode(argument, limit, shared.arguments())
             .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
         Ok((function, encoded))
+    }
+}
+
+impl<A, T, E> TaskBuilder<'_, A, Result<T, E>> {
+    /// Runs the task again if its function returns an `Err` too, as often as
+    /// [`retry`](Self::retry) or [`retries`](Self::retries) allows. After the last attempt the
+    /// `Err` is the value of the task.
+    pub fn retry_errors(mut self) -> Self {
+        self.options.retried_for.errors = true;
+        self
     }
 }
 

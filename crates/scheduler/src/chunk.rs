@@ -31,6 +31,7 @@ impl<T: TaskData> Scheduler<T> {
     /// Handles an attempt that was under way when its worker died.
     pub(crate) fn interrupted(
         &mut self,
+        now: Monotonic,
         key: TaskKey,
         interrupted: &InterruptedAttempt,
         worker: WorkerId,
@@ -38,7 +39,7 @@ impl<T: TaskData> Scheduler<T> {
         outbox: &mut Outbox<T>,
     ) {
         let Some(items) = self.tasks.items(key) else {
-            return self.interrupted_task(key, worker, kill_cause, outbox);
+            return self.interrupted_task(now, key, worker, kill_cause, outbox);
         };
         let finished = interrupted.finished.min(items.get());
         let runs = interrupted.in_item && finished < items.get();
@@ -53,7 +54,7 @@ impl<T: TaskData> Scheduler<T> {
         }
         if runs {
             let item = if finished > 0 { self.split_off(key, finished) } else { key };
-            self.interrupted_task(item, worker, kill_cause, outbox);
+            self.interrupted_task(now, item, worker, kill_cause, outbox);
         }
         if finished > 0 {
             self.end_task(key, TaskEnd::Finished, outbox);

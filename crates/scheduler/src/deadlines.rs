@@ -97,6 +97,10 @@ impl<T: TaskData> Scheduler<T> {
                 self.tasks.stop_waiting(key);
                 self.end_task(key, TaskEnd::Expired, outbox);
             }
+            TaskState::Paused => {
+                self.tasks.stop_waiting(key);
+                self.return_to_queue(key, outbox);
+            }
             TaskState::Assigned { worker, ring_index } => {
                 let worker = self.workers[worker as usize].id;
                 let task = self.tasks.reference(key);

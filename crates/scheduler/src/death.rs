@@ -4,8 +4,8 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::{
-    Action, InterruptedAttempt, KillCause, Occupant, Outbox, Scheduler, TaskData, TaskEnd, TaskKey,
-    TaskRef, WorkerDeath, WorkerState,
+    Action, InterruptedAttempt, KillCause, Occupant, Outbox, RetryWhy, Scheduler, TaskData,
+    TaskEnd, TaskKey, WorkerDeath, WorkerState,
 };
 
 impl<T: TaskData> Scheduler<T> {
@@ -35,11 +35,11 @@ impl<T: TaskData> Scheduler<T> {
                 continue;
             };
             match interrupted.iter().find(|attempt| attempt.ring_index == ring_index) {
-                Some(attempt) => self.interrupted(key, attempt, worker, kill_cause, outbox),
+                Some(attempt) => self.interrupted(now, key, attempt, worker, kill_cause, outbox),
                 None if self.is_taken_to_run(key, kill_cause) => {
                     let attempt =
                         InterruptedAttempt { ring_index, finished: 0, in_item: true, parts: 1 };
-                    self.interrupted(key, &attempt, worker, kill_cause, outbox);
+                    self.interrupted(now, key, &attempt, worker, kill_cause, outbox);
                 }
                 None => self.requeue(key, 1, worker, outbox),
             }
@@ -76,6 +76,7 @@ impl<T: TaskData> Scheduler<T> {
     /// Runs a task again that ran when its worker died, or ends it.
     pub(crate) fn interrupted_task(
         &mut self,
+        now: Monotonic,
         key: TaskKey,
         worker: WorkerId,
         kill_cause: Option<KillCause>,
@@ -83,7 +84,6 @@ impl<T: TaskData> Scheduler<T> {
     ) {
         let shutting_down =
             kill_cause == Some(KillCause::Shutdown) || self.lifecycle.phase().is_terminating();
-        let id = self.tasks.id(key);
         let task = self.tasks.rare_mut(key);
         // If a worker violated the protocol, the task that it ran is to blame.
         let by_itself = matches!(kill_cause, None | Some(KillCause::Protocol));
@@ -97,15 +97,7 @@ impl<T: TaskData> Scheduler<T> {
         } else if kill_cause == Some(KillCause::Asked) {
             self.end_task(key, TaskEnd::Killed(KillCause::Asked), outbox);
         } else if may_run_again {
-            task.retries_left -= 1;
-            task.attempt = task.attempt.next();
-            let attempt = task.attempt;
-            if let Some(constraints) = &mut task.constraints {
-                constraints.began = true;
-            }
-            self.counters.retried += 1;
-            outbox.push(Action::Retried { task: TaskRef { key, id }, attempt, worker });
-            self.return_to_queue(key, outbox);
+            self.try_again(now, key, worker, RetryWhy::Death, outbox);
         } else {
             let end = match kill_cause {
                 _ if by_itself && quarantined && task.retries_left > 0 => TaskEnd::Quarantined,

@@ -29,6 +29,7 @@ const STATE: u64 = 0b11;
 const QUEUED: u64 = 0;
 const RESERVED: u64 = 1;
 const ASSIGNED: u64 = 2;
+const PAUSED: u64 = 3;
 
 /// Set in a word if the task has something rare.
 const HAS_RARE: u64 = 0b100;
@@ -43,6 +44,8 @@ pub(crate) enum TaskState {
     Queued,
     /// Waits for one particular worker; see `Constraints::slot`.
     Reserved,
+    /// Waits for the time of its next attempt.
+    Paused,
     /// Written into a worker's link. The state word shows whether it has started.
     Assigned { worker: u32, ring_index: u16 },
 }
@@ -103,6 +106,7 @@ impl<T> TaskEntry<T> {
         match self.word & STATE {
             QUEUED => TaskState::Queued,
             RESERVED => TaskState::Reserved,
+            PAUSED => TaskState::Paused,
             _ => TaskState::Assigned { worker: self.before, ring_index: self.behind as u16 },
         }
     }
@@ -121,6 +125,10 @@ impl<T> TaskEntry<T> {
 
     pub(crate) fn reserve(&mut self) {
         self.set_state(RESERVED, 0, 0);
+    }
+
+    pub(crate) fn pause(&mut self) {
+        self.set_state(PAUSED, 0, 0);
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
 use crate::outbox::RevokeWhy;
 use crate::{Shutdown, Submission, TaskData, TaskRef};
 
@@ -48,6 +49,17 @@ pub enum Event<T> {
         run_time: Duration,
         /// `true` if the worker exceeds `max_worker_rss`.
         worn: bool,
+    },
+    /// A worker finished a task, which is not a chunk, and failed at it. The driver holds the
+    /// outcome, in case the task does not run again.
+    Failed {
+        worker: WorkerId,
+        task: TaskId,
+        attempt: Attempt,
+        run_time: Duration,
+        /// `true` if the worker exceeds `max_worker_rss`.
+        worn: bool,
+        failure: Failure,
     },
     /// A worker finished some of the items of a chunk and returns the others. The driver holds the
     /// outcomes. Boxed because it is rare and large.

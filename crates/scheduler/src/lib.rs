@@ -18,6 +18,7 @@
 //! Submit --> queued --Send--> assigned --(worker starts it)--> running --Finished--> done
 //!              ^                  |                               |
 //!              |<---- revoked ----+<-------- worker died ---------+
+//!              |<---------- paused <------ failed, and is retried --+
 //! ```
 //!
 //! Workers do not report when they start a task, because that would cost a message. The scheduler
@@ -81,6 +82,7 @@ mod entries;
 mod entry;
 mod escalation;
 mod event;
+mod failure;
 pub mod journal;
 mod kill;
 mod lifecycle;
@@ -91,6 +93,7 @@ mod prefetch;
 mod queries;
 mod queue;
 mod restart_budget;
+mod retry;
 mod revoke;
 mod run_times;
 #[cfg(test)]
@@ -111,9 +114,11 @@ mod warm_up;
 mod worker;
 mod workers;
 
+pub use brigade_time::Retry;
 pub use event::{
     Event, InterruptedAttempt, Observation, Returned, StartFailure, Usage, WorkerDeath,
 };
+pub use failure::{Failure, RetryWhy};
 pub use lifecycle::{Shutdown, ShutdownReport};
 pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
 pub use queries::{Links, WorkerStatus};

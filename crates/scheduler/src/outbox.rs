@@ -9,6 +9,7 @@ use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 use serde::{Deserialize, Serialize};
 
+use crate::failure::RetryWhy;
 use crate::{KillCause, TaskKey, TaskRef};
 
 /// Actions in the order in which the driver carries them out.
@@ -102,7 +103,7 @@ pub enum Action<T> {
     /// if it is.
     Inspect { worker: WorkerId },
     /// A task, or an item that is a task from now on, returned to the queue for another attempt.
-    Retried { task: TaskRef, attempt: Attempt, worker: WorkerId },
+    Retried { task: TaskRef, attempt: Attempt, worker: WorkerId, why: RetryWhy },
     /// A task, or items that are a task from now on, returned to the queue without having started.
     Requeued { task: TaskRef, worker: WorkerId },
     /// The pool is broken, for the reason in `broken_reason`, and accepts no more tasks.

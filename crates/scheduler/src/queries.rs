@@ -39,12 +39,12 @@ pub enum Links {
 impl<T: TaskData> Scheduler<T> {
     /// Returns `true` if a task may be submitted now. Otherwise callers wait or give up.
     pub fn has_room(&self) -> bool {
-        self.tasks.waiting() < self.settings.queue_limit
+        self.tasks.unassigned() < self.settings.queue_limit
     }
 
     /// Returns the number of tasks that the queue has room for.
     pub fn room(&self) -> usize {
-        self.settings.queue_limit.saturating_sub(self.tasks.waiting())
+        self.settings.queue_limit.saturating_sub(self.tasks.unassigned())
     }
 
     /// Returns `true` if the pool accepts tasks: it is neither shut down nor broken.
@@ -97,7 +97,7 @@ impl<T: TaskData> Scheduler<T> {
     pub fn assignment(&self, task: TaskRef) -> Option<(WorkerId, u16, Attempt)> {
         let entry = self.tasks.find(task)?;
         match entry.state() {
-            TaskState::Queued | TaskState::Reserved => None,
+            TaskState::Queued | TaskState::Reserved | TaskState::Paused => None,
             TaskState::Assigned { worker, ring_index } => {
                 Some((self.workers[worker as usize].id, ring_index, self.tasks.attempt(task.key)))
             }
@@ -106,7 +106,7 @@ impl<T: TaskData> Scheduler<T> {
 
     /// Returns the number of accepted tasks that are not assigned.
     pub fn backlog(&self) -> usize {
-        self.tasks.waiting()
+        self.tasks.unassigned()
     }
 
     /// Returns the current number of workers that may have tasks at a time.

@@ -14,7 +14,7 @@ impl<T: TaskData> Scheduler<T> {
             return;
         };
         match entry.state() {
-            TaskState::Queued | TaskState::Reserved => {
+            TaskState::Queued | TaskState::Reserved | TaskState::Paused => {
                 self.tasks.stop_waiting(task.key);
                 self.end_task(task.key, TaskEnd::Cancelled, outbox);
             }

@@ -95,6 +95,12 @@ impl<T: TaskData> Scheduler<T> {
                     self.after_finished(now, worker, worn, outbox);
                 }
             }
+            Event::Failed { worker, task, attempt, run_time, worn, failure } => {
+                if let Some(key) = self.reported(worker, task, attempt, outbox) {
+                    self.failed(now, worker, key, run_time, failure, outbox);
+                    self.after_finished(now, worker, worn, outbox);
+                }
+            }
             Event::Returned(returned) => self.returned(now, *returned, outbox),
             Event::Skipped { worker, task, attempt } => {
                 self.skipped(now, worker, task, attempt, outbox);
@@ -130,6 +136,7 @@ impl<T: TaskData> Scheduler<T> {
             | Event::SectionBegun { .. }
             | Event::RevokeAnswer { .. }
             | Event::Finished { .. }
+            | Event::Failed { .. }
             | Event::Returned(_)
             | Event::Skipped { .. }
             | Event::Balance => unreachable!("handled by the caller"),
@@ -204,12 +211,18 @@ impl<T: TaskData> Scheduler<T> {
         run_time: Duration,
         outbox: &mut Outbox<T>,
     ) {
+        self.free(slot, run_time);
+        self.end_task(key, TaskEnd::Reported, outbox);
+    }
+
+    /// Frees a worker of its first task, which it has finished.
+    #[inline]
+    pub(crate) fn free(&mut self, slot: u32, run_time: Duration) {
         self.workers.pop_front(slot);
         let entry = &mut self.workers[slot as usize];
         entry.completed += 1;
         entry.stalled = false;
         self.run_times.learn(run_time);
-        self.end_task(key, TaskEnd::Reported, outbox);
     }
 
     /// Retires a worker that has grown too large, and looks at what it does next.

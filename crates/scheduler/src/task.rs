@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_ids::TaskId;
-use brigade_time::{Monotonic, TimerKey};
+use brigade_time::{Monotonic, Retry, TimerKey};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Index of a task in the scheduler. It is reused after the task has ended, so it is always paired
@@ -73,6 +73,12 @@ pub struct Constraints {
     pub memory_limit: Option<u64>,
     /// `true` if the driver prepares the worker for this task, which must have no other one then.
     pub alone: bool,
+    /// The pauses between attempts.
+    pub retry: Retry,
+    /// `true` if the task runs again after a panic.
+    pub retries_panics: bool,
+    /// `true` if the task runs again after it has returned an `Err`.
+    pub retries_errors: bool,
     /// The timer that triggers the next check of the task.
     #[serde(skip)]
     pub(crate) alarm: Option<TimerKey>,

@@ -21,6 +21,8 @@ pub(crate) struct Tasks<T> {
     reserved: Vec<VecDeque<TaskKey>>,
     /// Number of tasks in `reserved`.
     reserved_len: usize,
+    /// Number of tasks that wait for the time of their next attempt.
+    paused: usize,
     /// Number of all tasks; items count one by one.
     pending: u64,
     /// `true` if a task may wait that did not at the last conclusion.
@@ -34,6 +36,7 @@ impl<T> Default for Tasks<T> {
             queue: Queue::default(),
             reserved: Vec::new(),
             reserved_len: 0,
+            paused: 0,
             pending: 0,
             arrived: false,
         }
@@ -136,13 +139,24 @@ impl<T: TaskData> Tasks<T> {
                 self.reserved[slot as usize].retain(|other| *other != key);
                 self.reserved_len -= 1;
             }
+            (TaskState::Paused, _) => self.paused -= 1,
             (TaskState::Reserved, None) | (TaskState::Assigned { .. }, _) => {}
         }
     }
 
-    /// Removes and returns all waiting tasks.
+    /// Lets a task wait for the time of its next attempt.
+    pub(crate) fn pause(&mut self, key: TaskKey) {
+        self[key].pause();
+        self.paused += 1;
+    }
+
+    /// Removes and returns all tasks that wait, for a worker or for their next attempt.
     pub(crate) fn take_waiting(&mut self) -> Vec<TaskKey> {
-        let mut all = Vec::with_capacity(self.waiting());
+        let mut all = Vec::with_capacity(self.unassigned());
+        if std::mem::take(&mut self.paused) > 0 {
+            let is_paused = |key: &TaskKey| self.entries[*key].state() == TaskState::Paused;
+            all.extend(self.entries.keys().filter(is_paused));
+        }
         while let Some(key) = self.next_queued() {
             all.push(key);
         }
@@ -151,10 +165,16 @@ impl<T: TaskData> Tasks<T> {
         all
     }
 
-    /// Returns the number of tasks that wait.
+    /// Returns the number of tasks that wait for a worker.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.reserved_len
+    }
+
+    /// Returns the number of tasks that wait, for a worker or for their next attempt.
+    #[inline]
+    pub(crate) fn unassigned(&self) -> usize {
+        self.waiting() + self.paused
     }
 
     #[inline]
@@ -193,6 +213,11 @@ impl<T: TaskData> Tasks<T> {
             }
         }
         assert_eq!(reserved, self.reserved_len, "the count of reserved tasks is wrong");
-        queued.len() + reserved
+        let is_paused = |key: &TaskKey| self[*key].state() == TaskState::Paused;
+        let has_alarm = |key| self.constraints(key).is_some_and(|it| it.alarm.is_some());
+        assert!(self.keys().filter(is_paused).all(has_alarm), "a task is paused forever");
+        let paused = self.keys().filter(is_paused).count();
+        assert_eq!(paused, self.paused, "the count of paused tasks is wrong");
+        queued.len() + reserved + paused
     }
 }

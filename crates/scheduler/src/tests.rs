@@ -9,6 +9,7 @@ mod fake_worker;
 mod model;
 mod play;
 mod random;
+mod retries;
 mod scaling;
 mod scenarios;
 mod slow;

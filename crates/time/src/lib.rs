@@ -1,11 +1,11 @@
-//! Time for state machines: points in time, timers over them, and escalations. Nothing here reads a
-//! clock.
+//! Time for state machines: points in time, timers over them, escalations and pauses. Nothing here
+//! reads a clock.
 //!
 //! Programs can use this crate alone, without the facade `brigade`.
 //!
 //! [`Monotonic`] is a point on the machine's monotonic clock. [`TimerHeap`] keeps timers and tells
-//! the next deadline. [`Escalation`] takes steps of growing force one after the other.
-//! `brigade_sys::clock::now` reads the clock.
+//! the next deadline. [`Escalation`] takes steps of growing force one after the other. [`Retry`]
+//! says when to try again. `brigade_sys::clock::now` reads the clock.
 //!
 //! ```
 //! use brigade_time::{Monotonic, TimerHeap};
@@ -32,7 +32,9 @@
 mod escalation;
 mod heap;
 mod monotonic;
+mod retry;
 
 pub use escalation::Escalation;
 pub use heap::{Fired, TimerHeap, TimerKey};
 pub use monotonic::Monotonic;
+pub use retry::Retry;

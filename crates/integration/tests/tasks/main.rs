@@ -16,6 +16,7 @@ mod liars;
 mod map;
 mod metrics;
 mod refused;
+mod retries;
 mod timeouts;
 mod waiting;
 mod which_input;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::chunk::ChunkProgress;
+use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
 use crate::drive::Shared;
 use crate::function_ref::NamedFunction;
@@ -27,6 +27,7 @@ pub(super) struct Rare {
     pub(super) function: Option<Arc<NamedFunction>>,
     pub(super) label: Option<Arc<str>>,
     pub(super) deadlines: Option<Box<TaskDeadlines>>,
+    pub(super) retried_for: RetriedFor,
     /// `None` for a task whose runs nobody reports.
     pub(super) record: Option<Box<RunRecord>>,
     /// Outcomes of the items of a chunk; taken by the map. Locked under the cell's lock at times,

@@ -8,7 +8,7 @@ use brigade_wire::{TaskId, items};
 
 use super::attributes::{Attributes, Rare};
 use super::{Attached, Facts, Kind, NO_KEY, TaskCell};
-use crate::chunk::ChunkProgress;
+use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
 use crate::function_ref::FunctionRef;
 use crate::payload::Argument;
@@ -27,11 +27,30 @@ impl TaskCell {
         label: Option<Arc<str>>,
         deadlines: Option<Box<TaskDeadlines>>,
     ) -> Self {
+        let retried_for = RetriedFor::default();
+        Self::retried(ordinary, id, function, argument, label, deadlines, retried_for)
+    }
+
+    /// Creates a task for a handle that may run again after these failures.
+    #[inline]
+    pub(crate) fn retried(
+        ordinary: &Arc<Attributes>,
+        id: TaskId,
+        function: FunctionRef,
+        argument: Argument,
+        label: Option<Arc<str>>,
+        deadlines: Option<Box<TaskDeadlines>>,
+        retried_for: RetriedFor,
+    ) -> Self {
         let (function, name) = function.into_parts();
-        let attributes = if name.is_none() && label.is_none() && deadlines.is_none() {
+        let is_ordinary = name.is_none()
+            && label.is_none()
+            && deadlines.is_none()
+            && retried_for == RetriedFor::default();
+        let attributes = if is_ordinary {
             Arc::clone(ordinary)
         } else {
-            let rare = Rare { function: name, label, deadlines, ..Rare::default() };
+            let rare = Rare { function: name, label, deadlines, retried_for, ..Rare::default() };
             ordinary.with(rare)
         };
         Self::make(id, function, argument, attributes)

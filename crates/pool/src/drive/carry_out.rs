@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use brigade_scheduler::{Action, Event, KillCause, Observation, TaskEnd, TaskKey, TaskRef};
+use brigade_scheduler::{
+    Action, Event, Failure, KillCause, Observation, RetryWhy, TaskEnd, TaskKey, TaskRef,
+};
 use brigade_supervisor::{Connection, WorkerProcess, note};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::LinkError;
@@ -19,6 +21,15 @@ use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Assignment;
 use crate::payload::{Argument, ArgumentRef, Value};
+
+/// Returns a clause that fits after "because".
+fn reason(why: RetryWhy) -> &'static str {
+    match why {
+        RetryWhy::Death => "its worker died",
+        RetryWhy::Failure(Failure::Panic) => "it panicked",
+        RetryWhy::Failure(Failure::Error) => "it returned an error",
+    }
+}
 
 /// A task that ends; see [`Action::Complete`].
 struct Ending {
@@ -99,12 +110,12 @@ impl Core {
                     self.replies.push_back(Event::FoundStopped { worker });
                 }
             }
-            Action::Retried { task, attempt, worker } => {
+            Action::Retried { task, attempt, worker, why } => {
                 // It may have been an item of another task.
                 self.set_key(task);
                 note!(
                     deferred, INFO, task = %task.id, attempt = attempt.get(), %worker,
-                    "task will be retried because its worker died"
+                    "task will be retried because {}", reason(why)
                 );
             }
             Action::Requeued { task, worker } => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_scheduler::{Event, KillCause, Returned, TaskEnd};
+use brigade_scheduler::{Event, Failure, KillCause, Returned, TaskEnd};
 use brigade_supervisor::{Death, Verdict};
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock::{self, Monotonic};
@@ -15,7 +15,7 @@ use super::usage::exceeded as exceeded_limit;
 use crate::buffers::Reachable;
 use crate::bytes::Bytes;
 use crate::cell::{TaskCell, Waiters};
-use crate::chunk::{ChunkEnd, ValueRef};
+use crate::chunk::{ChunkEnd, RetriedFor, ValueRef};
 use crate::emitted::Emitted;
 use crate::error::{TaskError, TaskErrorKind};
 use crate::payload::{ArenaValue, Outcome, Value};
@@ -133,7 +133,10 @@ pub(super) fn finish_chunk(
             emitted.end();
         }
     }
-    let Some(task) = due.filter(|task| task.is_chunk()) else { return Ok(ChunkEnd::Complete) };
+    let Some(task) = due.filter(|task| task.is_chunk()) else {
+        let retried_for = due.map(TaskCell::retried_for).filter(|it| *it != RetriedFor::default());
+        return Ok(retried_for.map_or(ChunkEnd::Complete, ChunkEnd::Retried));
+    };
     let has_failed = !matches!(
         finished.outcome,
         wire::Outcome::Value(_) | wire::Outcome::InArena(_) | wire::Outcome::Buffered(_)
@@ -158,15 +161,31 @@ pub(super) fn finished_event(
 ) -> Result<(Event<TaskCell>, EventData), String> {
     let Finished { task, attempt, run_time, began, worn, outcome, .. } = finished;
     let report = RunReport { worker, began, run_time };
-    let data = EventData::Outcome(decode_outcome(outcome, due, reachable)?, report);
+    let outcome = decode_outcome(outcome, due, reachable)?;
     let event = match end {
         ChunkEnd::Complete => Event::Finished { worker, task, attempt, run_time, worn },
+        ChunkEnd::Retried(wanted) => match failure_of(&outcome, wanted) {
+            Some(failure) => Event::Failed { worker, task, attempt, run_time, worn, failure },
+            None => Event::Finished { worker, task, attempt, run_time, worn },
+        },
         ChunkEnd::Returned { finished, parts } => {
             let returned = Returned { worker, task, attempt, run_time, worn, finished, parts };
             Event::Returned(Box::new(returned))
         }
     };
-    Ok((event, data))
+    Ok((event, EventData::Outcome(outcome, report)))
+}
+
+/// Returns the failure after which a task may run again. A value is not decoded: only the functions
+/// of tasks whose values are a `Result` are retried for errors.
+fn failure_of(outcome: &WorkerOutcome, wanted: RetriedFor) -> Option<Failure> {
+    match outcome {
+        Ok(value) if wanted.errors && value.is_err() => Some(Failure::Error),
+        Err(kind) if wanted.panics && matches!(**kind, TaskErrorKind::Panicked { .. }) => {
+            Some(Failure::Panic)
+        }
+        Ok(_) | Err(_) => None,
+    }
 }
 
 /// Adds the outcome of an item to its chunk, or an item to those that its task has emitted. That is

@@ -78,7 +78,11 @@ fn add(
     data: &EventData,
 ) {
     match (event, data) {
-        (Event::Finished { worker, task, attempt, .. }, EventData::Outcome(outcome, report)) => {
+        (
+            Event::Finished { worker, task, attempt, .. }
+            | Event::Failed { worker, task, attempt, .. },
+            EventData::Outcome(outcome, report),
+        ) => {
             ran(timeline, scheduler, (*worker, *task, *attempt), outcome, report, now);
         }
         (Event::Returned(returned), EventData::Outcome(outcome, report)) => {

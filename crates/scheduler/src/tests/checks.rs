@@ -82,7 +82,7 @@ impl World {
                 assert_eq!(waiting + own, 0, "a task waits although a worker is idle");
             }
         }
-        let all_waiting = self.model.all_waiting();
+        let all_waiting = self.model.unassigned();
         let there = self.model.waiting_items() + under_way;
         assert_eq!(self.model.len(), there, "a task is nowhere or in two places");
         assert_eq!(self.scheduler.backlog(), all_waiting, "the backlog is wrong");

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_ids::{Attempt, Revocation, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
 use super::model::Data;
-use crate::{Event, InterruptedAttempt, KillCause, Usage};
+use crate::{Event, InterruptedAttempt, KillCause, Observation, Usage};
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
 pub(super) struct FakeWorker {
@@ -100,6 +100,39 @@ impl FakeWorker {
         !self.garbled && !self.lies
     }
 
+    /// Tries to revoke a task, as the driver does.
+    pub(super) fn revoke(&mut self, ring_index: u16, task: TaskId) -> Revocation {
+        let answered = self.answered.iter().any(|frame| frame.id == task);
+        let frames = &mut self.frames;
+        let frame =
+            frames.iter_mut().find(|frame| frame.ring_index == ring_index && frame.id == task);
+        match frame.map(|frame| &mut frame.state) {
+            _ if self.garbled => Revocation::Neither,
+            Some(FrameState::Queued) if self.lies => Revocation::Begun,
+            Some(state @ FrameState::Queued) => {
+                *state = FrameState::Revoked;
+                Revocation::Revoked
+            }
+            Some(FrameState::Running { .. }) => Revocation::Begun,
+            None if answered => Revocation::Begun,
+            Some(FrameState::Revoked) | None => Revocation::Neither,
+        }
+    }
+
+    /// Looks a task up, as the driver does.
+    pub(super) fn observe(&self, task: TaskId, now: Monotonic) -> Observation {
+        // The state word of a finished task still says that it runs.
+        let frame = self.frames.iter().chain(&self.answered).find(|it| it.id == task);
+        let began = match frame.map(|frame| frame.state) {
+            // The driver treats an unreadable state word as started.
+            _ if self.garbled => Some(now),
+            Some(FrameState::Running { since }) => Some(since),
+            _ => None,
+        };
+        let used = |since| usage(now.saturating_since(since));
+        Observation { began, section: self.section, usage: began.map(used) }
+    }
+
     /// Returns `true` if it has no frames, as far as the scheduler can know.
     pub(super) fn is_idle(&self) -> bool {
         self.phase == FakePhase::Ready && self.frames.is_empty() && self.mail.is_empty()
@@ -145,7 +178,7 @@ pub(super) fn parts_of(task: TaskId) -> u32 {
 /// Returns the task whose end the event reports.
 pub(super) fn answers(event: &Event<Data>) -> Option<TaskId> {
     match event {
-        Event::Finished { task, .. } => Some(*task),
+        Event::Finished { task, .. } | Event::Failed { task, .. } => Some(*task),
         Event::Returned(returned) => Some(returned.task),
         _ => None,
     }

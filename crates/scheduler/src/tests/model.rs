@@ -14,7 +14,7 @@ use std::time::Duration;
 use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
-use crate::{Constraints, KillCause, Settings, TaskData, TaskEnd};
+use crate::{Constraints, Failure, KillCause, Settings, TaskData, TaskEnd};
 
 /// Head start that one step of priority gives.
 const AGING: Duration = Duration::from_secs(10);
@@ -85,6 +85,10 @@ enum Place {
     Offered,
     Fresh,
     Returned,
+    /// Waits for its next attempt.
+    Paused {
+        until: Monotonic,
+    },
     Sent,
 }
 
@@ -200,6 +204,42 @@ impl Model {
             assert!(!task.given_up && !task.finished, "item {id} is to run again: {task:?}");
             task.place = Place::Returned;
         }
+    }
+
+    /// Records that an attempt at a task ended, and that the next one follows, after a pause unless
+    /// the pool cancels what is pending.
+    pub(super) fn retried(&mut self, first: u64, now: Monotonic, is_cancelling: bool) {
+        let task = &self.tasks[&first];
+        let pause = task.constraints.pause(TaskId::new(first), Attempt::new(task.begun));
+        self.returned(first);
+        if !pause.is_zero() && !is_cancelling {
+            let task = self.tasks.get_mut(&first).expect("seen above");
+            task.place = Place::Paused { until: now + pause };
+        }
+    }
+
+    /// Ends the pauses that are over.
+    pub(super) fn resume(&mut self, now: Monotonic) {
+        for task in self.tasks.values_mut() {
+            if matches!(task.place, Place::Paused { until } if until <= now) {
+                task.place = Place::Returned;
+            }
+        }
+    }
+
+    /// Returns `true` if a task must run again after its function failed.
+    pub(super) fn must_run_again(&self, id: u64, failure: Failure, target: usize) -> bool {
+        let Some(task) = self.tasks.get(&id) else { return false };
+        let is_wanted = match failure {
+            Failure::Panic => task.constraints.retries_panics,
+            Failure::Error => task.constraints.retries_errors,
+        };
+        let has_worker = task.constraints.slot.is_none_or(|slot| (slot as usize) < target);
+        is_wanted && has_worker && task.retries_left > 0 && !task.killed
+    }
+
+    pub(super) fn runs_again(&mut self, id: u64) {
+        self.tasks.get_mut(&id).expect("a task without an outcome").retries_left -= 1;
     }
 
     /// Records that a worker starts an item of a chunk that it runs.
@@ -342,9 +382,19 @@ impl Model {
         firsts.map(|(_, task)| task).filter(|task| task.waits())
     }
 
-    /// Returns the number of tasks and items that wait.
+    /// Returns the number of tasks that wait, for a worker or for their next attempt. A chunk is
+    /// one task, and its items are not paused before they are tasks of their own.
+    pub(super) fn unassigned(&self) -> usize {
+        self.all_waiting() + self.paused()
+    }
+
+    fn paused(&self) -> usize {
+        self.tasks.values().filter(|task| matches!(task.place, Place::Paused { .. })).count()
+    }
+
+    /// Returns the number of tasks and items that wait, for a worker or for their next attempt.
     pub(super) fn waiting_items(&self) -> usize {
-        self.tasks.values().filter(|task| task.waits()).count()
+        self.tasks.values().filter(|task| task.waits()).count() + self.paused()
     }
 
     /// Returns the tasks whose queue deadlines have expired.

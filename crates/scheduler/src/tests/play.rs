@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fake_worker::FakePhase;
 use super::world::{World, settings};
-use crate::{Constraints, Event, Settings, Shutdown, TaskEnd};
+use crate::{Constraints, Event, Failure, Retry, Settings, Shutdown, TaskEnd};
 
 /// One step of a script.
 #[derive(Debug, Clone)]
@@ -20,6 +20,7 @@ pub(super) enum Step {
     Resize { workers: usize },
     Quiesce,
     Worn { worn: bool },
+    Fail { failure: Option<Failure> },
     Wait { millis: u64 },
     Tick,
     Start { nth: usize, late: bool },
@@ -86,7 +87,7 @@ prop_compose! {
 }
 
 /// Steps with their approximate frequencies per thousand.
-const WORK: [(u32, Kind); 28] = [
+const WORK: [(u32, Kind); 29] = [
     (90, |it| Step::Submit { retries: it.below(3) }),
     (60, |it| Step::SubmitWith { retries: it.below(3), constraints: it.constraints() }),
     (50, |it| Step::SubmitItems {
@@ -102,6 +103,9 @@ const WORK: [(u32, Kind); 28] = [
     (6, |it| Step::Resize { workers: 1 + it.below(4) as usize }),
     (4, |_| Step::Quiesce),
     (4, |it| Step::Worn { worn: it.one_in(4) }),
+    (12, |it| Step::Fail {
+        failure: [None, None, Some(Failure::Panic), Some(Failure::Error)][it.below(4) as usize],
+    }),
     (40, |it| Step::Wait { millis: it.below(40).into() }),
     (20, |_| Step::Tick),
     (80, |it| Step::Start { nth: it.worker(), late: it.one_in(2) }),
@@ -175,8 +179,18 @@ impl Digits {
             hard_limit: self.option(50).map(Duration::from_millis),
             cpu_limit: self.option(50).map(Duration::from_millis),
             alone: self.one_in(5),
+            retry: self.retry(),
+            retries_panics: self.one_in(2),
+            retries_errors: self.one_in(2),
             ..Constraints::default()
         }
+    }
+}
+
+impl Digits {
+    fn retry(&mut self) -> Retry {
+        let retry = Retry::new().jitter(if self.one_in(2) { 0.5 } else { 0.0 });
+        self.option(50).map_or(retry, |millis| retry.delay(Duration::from_millis(millis)))
     }
 }
 
@@ -263,6 +277,7 @@ impl Script {
             Step::Resize { workers } => world.event(Event::Resize { workers }),
             Step::Quiesce => world.event(Event::Quiesce),
             Step::Worn { worn } => world.worn = worn,
+            Step::Fail { failure } => world.failure = failure,
             Step::Wait { millis } => world.wait(Duration::from_millis(millis)),
             Step::HearAll => world.hear_all(),
             Step::Break => world.event(Event::Break { reason: "made up".into() }),

@@ -12,7 +12,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::play::{all_reported, scripts};
 use super::world::World;
-use crate::{KillCause, RevokeWhy, TaskEnd};
+use crate::{Failure, KillCause, RetryWhy, RevokeWhy, TaskEnd};
 
 /// Takes a few seconds without optimization.
 const STEPS: u64 = 50_000;
@@ -62,6 +62,8 @@ fn everything() -> BTreeSet<String> {
         RevokeWhy::Kill,
         RevokeWhy::Clear,
     ];
+    let attempts =
+        [RetryWhy::Death, RetryWhy::Failure(Failure::Panic), RetryWhy::Failure(Failure::Error)];
     let retired = [
         "the pool was resized",
         "the pool was quiesced",
@@ -76,6 +78,7 @@ fn everything() -> BTreeSet<String> {
         .chain(of_items)
         .chain(["returned items".to_owned()])
         .chain(causes.iter().map(|it| format!("{it:?}")))
+        .chain(attempts.iter().map(|it| format!("{it:?}")))
         .chain(revocations.iter().map(|it| format!("{it:?}")))
         .chain(retired.iter().map(|it| (*it).to_owned()))
         .collect()

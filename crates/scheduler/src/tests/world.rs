@@ -11,14 +11,12 @@ use std::time::Duration;
 use brigade_ids::{Attempt, Revocation, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
-use super::fake_worker::{
-    FakePhase, FakeWorker, Frame, FrameState, Progress, answers, parts_of, usage,
-};
+use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState, Progress, answers, parts_of};
 use super::model::{Data, Death, Model};
 use super::play::unknown_task;
 use crate::{
-    Action, Constraints, Event, KillCause, Observation, Outbox, Returned, RevokeWhy, Scheduler,
-    Settings, Shutdown, StartFailure, Submission, TaskEnd, TaskRef, WorkerDeath,
+    Action, Constraints, Event, Failure, KillCause, Outbox, RetryWhy, Returned, RevokeWhy,
+    Scheduler, Settings, Shutdown, StartFailure, Submission, TaskEnd, TaskRef, WorkerDeath,
 };
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
@@ -34,6 +32,8 @@ pub(super) struct World {
     pub(super) spawns: usize,
     /// `true` if workers report after each task that they exceed their memory limit.
     pub(super) worn: bool,
+    /// The failure of each task that ends.
+    pub(super) failure: Option<Failure>,
     /// Names of everything that has occurred at least once.
     pub(super) seen: BTreeSet<String>,
     pub(super) model: Model,
@@ -48,6 +48,8 @@ pub(super) struct World {
     killed_at_once: BTreeSet<WorkerId>,
     /// The task whose outcome the scheduler is handling.
     reporting: Option<u64>,
+    /// `true` if that is a failure after which the task must run again.
+    must_run_again: bool,
     pub(super) next_id: u64,
 }
 
@@ -100,11 +102,13 @@ impl World {
             broke: false,
             spawns: 0,
             worn: false,
+            failure: None,
             seen: BTreeSet::new(),
             quiescent: false,
             end_by: None,
             killed_at_once: BTreeSet::new(),
             reporting: None,
+            must_run_again: false,
             next_id: 1,
         }
     }
@@ -126,7 +130,7 @@ impl World {
             self.note(&answer);
             self.scheduler.handle(self.now, answer, &mut outbox);
         }
-        self.reporting = None;
+        (self.reporting, self.must_run_again) = (None, false);
         self.scheduler.sanity_check();
         self.check(&before);
     }
@@ -152,6 +156,13 @@ impl World {
                 }
             }
             Event::Finished { task, .. } => self.reporting = Some(task.get()),
+            Event::Failed { task, failure, .. } => {
+                self.reporting = Some(task.get());
+                self.must_run_again = !self.broke
+                    && !self.is_cancelling()
+                    && self.model.must_run_again(task.get(), failure, self.target);
+            }
+            Event::Tick => self.model.resume(self.now),
             Event::Returned(ref returned) => {
                 self.seen.insert("returned items".to_owned());
                 self.reporting = Some(returned.task.get());
@@ -187,17 +198,7 @@ impl World {
             Action::Stop { worker } => self.fake(worker).stop_asked = true,
             Action::Observe { worker, task, .. } => {
                 let now = self.now;
-                let fake = self.fake(worker);
-                // The state word of a finished task still says that it runs.
-                let frame = fake.frames.iter().chain(&fake.answered).find(|it| it.id == task.id);
-                let began = match frame.map(|frame| frame.state) {
-                    // The driver treats an unreadable state word as started.
-                    _ if fake.garbled => Some(now),
-                    Some(FrameState::Running { since }) => Some(since),
-                    _ => None,
-                };
-                let (section, used) = (fake.section, |since| usage(now.saturating_since(since)));
-                let seen = Observation { began, section, usage: began.map(used) };
+                let seen = self.fake(worker).observe(task.id, now);
                 return Some(Event::Observed { task, seen: Box::new(seen) });
             }
             Action::TaskKilled { worker, task, cause } => self.task_killed(worker, task, cause),
@@ -228,10 +229,17 @@ impl World {
                 self.seen.insert(why.to_owned());
                 self.check_retired(&self.workers[&worker.slot], why);
             }
-            Action::Retried { task, worker, .. } => {
+            Action::Retried { task, worker, why, .. } => {
+                self.see(&why);
                 let at_once = self.killed_at_once.contains(&worker);
                 assert!(!at_once, "{} is retried before its last attempt has ended", task.id);
-                self.model.returned(task.id.get());
+                let has_failed = why != RetryWhy::Death;
+                assert_eq!(self.must_run_again, has_failed, "{} is retried: {why:?}", task.id);
+                if has_failed {
+                    self.model.runs_again(task.id.get());
+                    self.reporting = None;
+                }
+                self.model.retried(task.id.get(), self.now, self.is_cancelling());
                 self.places.insert(task.id.get(), task);
             }
             Action::Requeued { task, .. } => {
@@ -243,6 +251,10 @@ impl World {
             Action::Slow { .. } | Action::MoreSlow { .. } => {}
         }
         None
+    }
+
+    fn is_cancelling(&self) -> bool {
+        self.scheduler.lifecycle.phase().cancels_pending()
     }
 
     fn see(&mut self, what: &dyn std::fmt::Debug) {
@@ -274,6 +286,7 @@ impl World {
             self.model.ended(id, end, self.now);
         }
         let task = task.first;
+        assert!(!self.must_run_again, "task {task} ended as {end:?} and must run again");
         assert_eq!(self.reporting == Some(task), end == TaskEnd::Reported, "task {task}: {end:?}");
         let runs = self.workers.values().flat_map(|fake| &fake.frames);
         let mut runs = runs.filter(|frame| frame.is_running());
@@ -318,23 +331,7 @@ impl World {
         task: TaskRef,
         why: RevokeWhy,
     ) -> Event<Data> {
-        let fake = self.fake(worker);
-        let (garbled, lies) = (fake.garbled, fake.lies);
-        let answered = fake.answered.iter().any(|frame| frame.id == task.id);
-        let frames = &mut fake.frames;
-        let frame =
-            frames.iter_mut().find(|frame| frame.ring_index == ring_index && frame.id == task.id);
-        let found = match frame.map(|frame| &mut frame.state) {
-            _ if garbled => Revocation::Neither,
-            Some(FrameState::Queued) if lies => Revocation::Begun,
-            Some(state @ FrameState::Queued) => {
-                *state = FrameState::Revoked;
-                Revocation::Revoked
-            }
-            Some(FrameState::Running { .. }) => Revocation::Begun,
-            None if answered => Revocation::Begun,
-            Some(FrameState::Revoked) | None => Revocation::Neither,
-        };
+        let found = self.fake(worker).revoke(ring_index, task.id);
         Event::RevokeAnswer { task, worker, ring_index, why, found }
     }
 
@@ -574,7 +571,10 @@ impl World {
         let returns = frame.items.filter(|items| items.finished < items.count);
         let finished = returns.and_then(|items| NonZeroU32::new(items.finished));
         fake.mail.push_back(match finished {
-            None => Event::Finished { worker, task, attempt, run_time, worn },
+            None => match self.failure.filter(|_| frame.items.is_none()) {
+                None => Event::Finished { worker, task, attempt, run_time, worn },
+                Some(failure) => Event::Failed { worker, task, attempt, run_time, worn, failure },
+            },
             Some(finished) => {
                 let parts = parts_of(task);
                 let returned = Returned { worker, task, attempt, run_time, worn, finished, parts };

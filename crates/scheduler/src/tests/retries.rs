@@ -1,0 +1,133 @@
+//! Attempts after a failure and after a pause: one promise per test.
+
+use std::time::Duration;
+
+use super::world::{MILLI, World, settings, started};
+use crate::{Constraints, Event, Failure, Retry, Settings, Shutdown, TaskEnd};
+
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Constraints of a task that is retried for panics, after pauses of 100, 200, … ms.
+fn panics() -> Constraints {
+    let retry = Retry::new().delay(PAUSE);
+    Constraints { retry, retries_panics: true, ..Constraints::default() }
+}
+
+/// Makes the worker run its next task, which ends in this way.
+fn run(world: &mut World, failure: impl Into<Option<Failure>>) {
+    world.failure = failure.into();
+    world.begin(0);
+    world.finish(0, MILLI);
+}
+
+#[test]
+fn a_failure_is_retried_until_no_attempt_is_left() {
+    let mut world = started(settings(1));
+    let id = world.submit_with(2, panics());
+    for pause in [PAUSE, 2 * PAUSE] {
+        run(&mut world, Failure::Panic);
+        world.wait(pause.saturating_sub(MILLI));
+        world.begin(0);
+        assert!(world.workers[&0].frames.is_empty(), "it starts before its pause is over");
+        world.wait(MILLI);
+    }
+    assert_eq!(world.outcome(id), None);
+    run(&mut world, Failure::Panic);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
+    assert_eq!((world.scheduler.counters().retried, world.start_order), (2, vec![id; 3]));
+}
+
+#[test]
+fn a_failure_that_was_not_named_is_the_outcome() {
+    let mut world = started(settings(1));
+    for (constraints, failure) in [
+        (panics(), Failure::Error),
+        (Constraints { retries_errors: true, ..Constraints::default() }, Failure::Panic),
+        (Constraints::default(), Failure::Error),
+    ] {
+        let id = world.submit_with(5, constraints);
+        run(&mut world, failure);
+        assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
+    }
+}
+
+#[test]
+fn others_run_during_a_pause() {
+    let mut world = started(settings(1));
+    let retried = world.submit_with(1, panics());
+    run(&mut world, Failure::Panic);
+    let other = world.submit(0);
+    world.begin(0);
+    let later = world.submit(0);
+    world.wait(PAUSE);
+    world.failure = None;
+    world.finish(0, PAUSE);
+    world.run_dry();
+    let (first, last) = (&world.start_order[..2], &world.start_order[2..]);
+    assert_eq!((first, last.len()), ([retried, other].as_slice(), 2));
+    assert!(last.contains(&retried) && last.contains(&later));
+}
+
+#[test]
+fn a_death_is_followed_by_a_pause_too() {
+    let mut world = started(settings(1));
+    let id = world.submit_with(1, panics());
+    world.begin(0);
+    world.crash(0);
+    world.start(0);
+    assert_eq!(world.scheduler.backlog(), 1);
+    assert!(world.workers[&0].frames.is_empty());
+    world.wait(PAUSE);
+    run(&mut world, None);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
+}
+
+#[test]
+fn paused_tasks_count_in_the_queue() {
+    let mut world = started(Settings { queue_limit: 1, ..settings(1) });
+    world.submit_with(1, panics());
+    run(&mut world, Failure::Panic);
+    assert!(!world.scheduler.has_room());
+    world.wait(PAUSE);
+    assert!(world.scheduler.has_room());
+}
+
+#[test]
+fn a_paused_task_ends_with_a_cancel_a_kill_and_the_pool() {
+    let paused = || {
+        let mut world = started(settings(1));
+        let id = world.submit_with(1, panics());
+        run(&mut world, Failure::Panic);
+        assert_eq!(world.outcome(id), None);
+        (world, id)
+    };
+    let (mut world, id) = paused();
+    world.cancel(id);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Cancelled));
+    let (mut world, id) = paused();
+    world.kill(id);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Cancelled));
+    let (mut world, id) = paused();
+    world.event(Event::Break { reason: "made up".into() });
+    assert_eq!(world.outcome(id), Some(TaskEnd::Broken));
+    let (mut world, id) = paused();
+    world.shutdown(Shutdown::CancelPending, None);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Cancelled));
+    let (mut world, id) = paused();
+    world.shutdown(Shutdown::Drain, None);
+    world.wait(PAUSE);
+    assert_eq!(world.outcome(id), None);
+    run(&mut world, Failure::Panic);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported), "a drain waits for the last attempt");
+}
+
+#[test]
+fn a_failure_in_a_pool_that_cancels_is_the_outcome() {
+    let mut world = started(settings(1));
+    let id = world.submit_with(5, panics());
+    world.failure = Some(Failure::Panic);
+    world.begin(0);
+    world.shutdown(Shutdown::CancelPending, None);
+    world.finish(0, MILLI);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
+}
