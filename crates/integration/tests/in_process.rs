@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use brigade::{Pool, PoolError, TaskErrorKind, worker};
+use brigade::{Pool, PoolError, SharedBuf, TaskErrorKind, worker};
 use brigade_testkit::{BOUND, wait_until};
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -191,4 +191,17 @@ fn settings_of_other_programs_are_errors_of_build() {
     let text = error.to_string();
     assert!(matches!(error, PoolError::Configuration { field: "worker_command", .. }), "{text}");
     assert!(text.contains("in_process"), "{text}");
+}
+
+#[test]
+fn threads_read_one_table_of_the_initializer() {
+    fn read(position: usize) -> Option<u8> {
+        worker::state::<SharedBuf>()?.get(position).copied()
+    }
+    let table = SharedBuf::from((0..=255).collect::<Vec<u8>>());
+    let builder = Pool::builder().in_process().workers(2);
+    let pool = builder.initializer(|table: SharedBuf| table, table).build().unwrap();
+    for answer in pool.broadcast(read, 77).unwrap() {
+        assert_eq!(answer.wait().unwrap(), Some(77));
+    }
 }

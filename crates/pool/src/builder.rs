@@ -282,6 +282,24 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    /// A large table belongs in a [`SharedBuf`](crate::SharedBuf): all workers read one copy of it
+    /// in place, and those that start later do, too.
+    ///
+    /// ```no_run
+    /// use brigade::{SharedBuf, worker};
+    ///
+    /// fn look_up(position: usize) -> Option<u8> {
+    ///     worker::state::<SharedBuf>()?.get(position).copied()
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # brigade::init();
+    /// let table = SharedBuf::from(std::fs::read("table.bin")?);
+    /// let pool = brigade::Pool::builder().initializer(|table: SharedBuf| table, table).build()?;
+    /// println!("{:?}", pool.submit(look_up, 5)?.wait()?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn initializer<F, A, T>(mut self, function: F, argument: A) -> Self
     where
         F: Fn(A) -> T + Copy + Send + 'static,

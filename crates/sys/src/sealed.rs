@@ -91,6 +91,8 @@ pub struct SealedView {
 
 // SAFETY: the mapping belongs to no thread, and nobody writes to it.
 unsafe impl Send for SealedView {}
+// SAFETY: as above; by reference, too, it can only be read.
+unsafe impl Sync for SealedView {}
 
 impl SealedView {
     /// Maps memory that another process has created.

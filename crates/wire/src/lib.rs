@@ -49,6 +49,7 @@ mod location;
 mod message;
 mod outcome;
 pub mod ring;
+pub mod sealed_argument;
 pub mod shared;
 pub mod slots;
 pub mod version;

@@ -42,6 +42,7 @@
 //! | worker | arguments | – | [`SharedBuf::in_argument`] |
 //! | worker | its own results | [`SharedBufMut::in_results`] | [`SharedBuf::in_own_results`] |
 //! | worker | results of another worker | – | [`SharedBuf::in_foreign`] |
+//! | worker | an argument of all workers | – | [`SharedBuf::in_sealed`] |
 //!
 //! A worker counts each message that names a buffer which it has allocated: [`SharedBuf::export`].
 //!

@@ -80,7 +80,7 @@ fn serve_forks(
     if let Some(offset) = serve.preload {
         let argument = SealedView::open(next()?).map_err(StartError::Argument)?;
         send(&control, FromForkServer::Preloading)?;
-        if let Err(reason) = preload(offset, &argument, serve) {
+        if let Err(reason) = preload(offset, argument, serve) {
             end(&control, FromForkServer::PreloadFailed { reason });
         }
         // A copy would find locks that a thread holds which it does not have.
@@ -132,7 +132,7 @@ fn serve_forks(
 }
 
 /// Calls `preload`. The error is one sentence.
-fn preload(offset: u64, argument: &SealedView, serve: &Serve) -> Result<(), String> {
+fn preload(offset: u64, argument: SealedView, serve: &Serve) -> Result<(), String> {
     let host = BuildIdentity::from_bytes(serve.identity);
     let functions = Functions::new(Named::new(), host);
     setup::prepare(&functions, "`preload`", offset, argument)

@@ -10,12 +10,15 @@ use std::marker::PhantomData;
 
 use brigade_sys::executable::{Adapter, EntryError, EntryPoint, Invocation, entry_point};
 use brigade_sys::sealed::SealedView;
-use brigade_wire::{PanicReport, codec};
+use brigade_wire::PanicReport;
+use brigade_wire::sealed_argument::SealedArgument;
 use serde::de::DeserializeOwned;
 
 use crate::bounded::bounded;
+use crate::buffers::importing;
 use crate::functions::Functions;
 use crate::stderr::report_end;
+use crate::typed::decode;
 use crate::{panic_capture, state};
 
 /// Error texts are truncated to this, so that they fit into a packet.
@@ -79,7 +82,7 @@ where
     T: 'static,
 {
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        state::set(function(argument(invocation)?));
+        state::set(function(decode(invocation)?));
         Ok(())
     }
 }
@@ -95,7 +98,7 @@ where
 {
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
         // Nothing is encoded here, so `EntryError::Result` is the function's own error.
-        let value = function(argument(invocation)?)
+        let value = function(decode(invocation)?)
             .map_err(|error| EntryError::Result(bounded(&error, REASON_LIMIT)))?;
         state::set(value);
         Ok(())
@@ -111,7 +114,7 @@ where
     T: Send + Sync + 'static,
 {
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        state::set_preloaded(function(argument(invocation)?));
+        state::set_preloaded(function(decode(invocation)?));
         Ok(())
     }
 }
@@ -126,15 +129,11 @@ where
     E: Display + 'static,
 {
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        let value = function(argument(invocation)?)
+        let value = function(decode(invocation)?)
             .map_err(|error| EntryError::Result(bounded(&error, REASON_LIMIT)))?;
         state::set_preloaded(value);
         Ok(())
     }
-}
-
-fn argument<A: DeserializeOwned + 'static>(invocation: &Invocation<'_>) -> Result<A, EntryError> {
-    codec::decode(invocation.argument).map_err(|error| EntryError::Argument(codec::chain(&error)))
 }
 
 struct Finalizes;
@@ -167,10 +166,10 @@ impl Setup {
     pub(crate) fn initialize(&mut self, functions: &Functions) -> Result<(), String> {
         // Taken, because the arguments are needed only once.
         if let Some((offset, argument)) = self.preload.take() {
-            prepare(functions, "`preload`", offset, &argument)?;
+            prepare(functions, "`preload`", offset, argument)?;
         }
         match self.initializer.take() {
-            Some((offset, argument)) => prepare(functions, "its initializer", offset, &argument),
+            Some((offset, argument)) => prepare(functions, "its initializer", offset, argument),
             None => Ok(()),
         }
     }
@@ -179,7 +178,7 @@ impl Setup {
     /// stderr.
     pub(crate) fn finalize(&self, functions: &Functions) {
         let Some(offset) = self.finalizer else { return };
-        match call(functions, offset, &[]) {
+        match call(functions, offset, None) {
             Ok(Ok(_)) => {}
             Ok(Err(report)) => report_end(&describe_panic("the finalizer", &report)),
             Err(reason) => report_end(&format_args!("the finalizer cannot be called: {reason}")),
@@ -193,9 +192,11 @@ pub(crate) fn prepare(
     functions: &Functions,
     who: &str,
     offset: u64,
-    argument: &SealedView,
+    argument: SealedView,
 ) -> Result<(), String> {
-    match call(functions, offset, argument.bytes()) {
+    let argument = SealedArgument::open(argument)
+        .map_err(|error| format!("the argument of {who} cannot be read: {error}"))?;
+    match call(functions, offset, Some(&argument)) {
         Ok(Ok(Ok(()))) => Ok(()),
         Ok(Ok(Err(EntryError::Argument(reason)))) => {
             let reason = bounded(&reason, REASON_LIMIT);
@@ -210,11 +211,17 @@ pub(crate) fn prepare(
 /// From the outside in: the error if it could not be called, its panic, its own result.
 type Called = Result<Result<Result<(), EntryError>, Box<PanicReport>>, String>;
 
-fn call(functions: &Functions, offset: u64, argument: &[u8]) -> Called {
+fn call(functions: &Functions, offset: u64, argument: Option<&SealedArgument>) -> Called {
     let entry = functions.at(offset)?;
+    let (encoded, buffers) = argument.map_or((&[][..], &[][..]), |it| (it.encoded(), it.buffers()));
+    let with_buffers = importing(buffers);
     Ok(panic_capture::run(|| {
         let mut result = Vec::new();
-        entry(&mut Invocation::new(argument, &mut result, 0))
+        let mut invocation = Invocation::new(encoded, &mut result, 0);
+        if !buffers.is_empty() {
+            invocation.with_buffers = Some(&with_buffers);
+        }
+        entry(&mut invocation)
     }))
 }
 

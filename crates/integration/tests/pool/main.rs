@@ -9,6 +9,7 @@ mod parent_death;
 mod shutdown;
 mod slots;
 mod starvation;
+mod table;
 mod workers;
 
 brigade::init_for_tests!();

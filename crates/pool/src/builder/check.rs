@@ -82,7 +82,7 @@ impl PoolBuilder {
         setup.initializer = self.initializer.transpose().map_err(wrong("initializer"))?;
         for (field, function) in [("preload", &setup.preload), ("initializer", &setup.initializer)]
         {
-            let length = function.as_ref().map_or(0, |it| it.argument.len());
+            let length = function.as_ref().map_or(0, |it| it.encoded);
             require(length <= limit, field, || {
                 format!("its argument has {length} bytes, more than `message_limit` ({limit})")
             })?;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use brigade_sys::executable::{EntryPoint, FunctionOffset};
 use brigade_sys::sealed::SealedBytes;
-use brigade_wire::codec;
 use brigade_wire::shared::exporting;
+use brigade_wire::{codec, sealed_argument};
 use serde::Serialize;
 
 /// Code that workers run before their first task and before they exit.
@@ -47,8 +47,10 @@ impl Setup {
 pub struct Initializer {
     /// The function.
     pub function: FunctionOffset,
-    /// Its argument.
+    /// Its argument, with copies of the shared buffers that it refers to.
     pub argument: SealedBytes,
+    /// The number of bytes of the argument without its buffers.
+    pub encoded: usize,
 }
 
 impl Initializer {
@@ -59,32 +61,25 @@ impl Initializer {
     /// says why.
     pub fn new<A: Serialize + 'static>(entry: EntryPoint, argument: &A) -> Result<Self, String> {
         let function = offset(entry)?;
-        let argument = if let Some((prefix, bytes)) = codec::contiguous_parts(argument) {
-            seal(&[prefix.as_slice(), bytes])
+        let mut bytes = Vec::new();
+        let parts = codec::contiguous_parts(argument);
+        let (parts, buffers) = if let Some((prefix, bytes)) = &parts {
+            ([prefix.as_slice(), *bytes], None)
         } else {
-            let mut encoded = Vec::new();
             let (result, buffers) =
-                exporting(|| codec::encode(argument, &mut encoded, u32::MAX as usize));
+                exporting(|| codec::encode(argument, &mut bytes, u32::MAX as usize));
             result.map_err(|error| codec::chain(&error))?;
-            if buffers.is_some() {
-                return Err(NO_BUFFERS.to_owned());
-            }
-            seal(&[&encoded])
+            ([&[][..], &bytes], buffers)
         };
-        Ok(Self { function, argument: argument? })
+        let encoded = parts.iter().map(|part| part.len()).sum();
+        let argument =
+            sealed_argument::create("brigade-initializer", &parts, &buffers.unwrap_or_default())
+                .map_err(|error| format!("cannot make shared memory for its argument: {error}"))?;
+        Ok(Self { function, argument, encoded })
     }
 }
-
-/// Every worker gets the argument, and no outcome ends its use.
-const NO_BUFFERS: &str = "its argument holds a SharedBuf, which can only be sent as an argument \
-                          or result of a task; use to_vec()";
 
 /// Returns the offset of `entry` in the executable, or the reason why it has none.
 fn offset(entry: EntryPoint) -> Result<FunctionOffset, String> {
     FunctionOffset::of(entry).map_err(|error| codec::chain(&error))
-}
-
-fn seal(parts: &[&[u8]]) -> Result<SealedBytes, String> {
-    SealedBytes::create("brigade-initializer", parts)
-        .map_err(|error| format!("cannot make shared memory for its argument: {error}"))
 }

@@ -76,7 +76,7 @@ pub(crate) fn start(
 
 /// Returns a view of an argument for a worker.
 fn open(initializer: Option<&Initializer>) -> Result<Option<(u64, SealedView)>, String> {
-    let Some(Initializer { function, argument }) = initializer else { return Ok(None) };
+    let Some(Initializer { function, argument, .. }) = initializer else { return Ok(None) };
     let view = SealedView::open(argument);
     let view = view.map_err(|error| format!("cannot read an initializer's argument: {error}"))?;
     Ok(Some((function.raw(), view)))

@@ -15,6 +15,9 @@ use crate::shared::place::Place;
 /// from a vector, and all of them where a pool has no shared memory (the ipc link, or little
 /// address space). Their bytes are copied into the message.
 ///
+/// In the argument of an initializer or of `preload`, the bytes are copied once, when the pool is
+/// configured, and all workers read that copy in place.
+///
 /// A buffer cannot be serialized for anything but a message of a pool: that is an error. Use
 /// [`to_vec`](slice::to_vec) for a file or a socket.
 ///
@@ -99,6 +102,13 @@ impl SharedBuf {
     /// Returns the position of the bytes in the whole buffer.
     pub(crate) fn range(&self) -> Range<usize> {
         self.range.clone()
+    }
+
+    /// Returns the bytes as a buffer that is sent in their place, if sending the whole buffer would
+    /// copy far more than these: a part of memory that all workers have.
+    pub(crate) fn copy_for_message(&self) -> Option<Self> {
+        let is_part = self.range.len() < self.memory.len();
+        (is_part && self.memory.is_sealed()).then(|| Self::copy_of(self))
     }
 
     /// Returns `true` if both are parts of the same whole buffer.

@@ -3,12 +3,15 @@
 //! All of these check the range against the arena. Whether the sender may name the block at all is
 //! for the protocol to check.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use brigade_sys::arena::{
     ArgumentArena, ArgumentView, ForeignArena, LentBlock, Loan, Protection, ResultArena, ResultView,
 };
+use brigade_sys::sealed::SealedView;
 
+use crate::shared::ALIGNMENT;
 use crate::shared::buf::SharedBuf;
 use crate::shared::lazy_copy::LazyCopy;
 use crate::shared::memory::{Backing, Guard, Memory};
@@ -74,6 +77,17 @@ impl SharedBuf {
     ) -> Option<Self> {
         let place = Place::Results { arena: arena.reference(), offset, length };
         Some(Self::lent(arena.lend(offset, length)?, place, guard))
+    }
+
+    /// Returns a buffer in memory that all workers have mapped, and which it keeps; `None` if it
+    /// exceeds the memory or is not aligned.
+    pub fn in_sealed(view: &Arc<SealedView>, range: Range<usize>) -> Option<Self> {
+        let bytes = view.bytes().get(range.clone())?;
+        if !bytes.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+            return None;
+        }
+        let view = Arc::clone(view);
+        Some(Self::of(Backing::Sealed { view, range }))
     }
 
     fn lent(block: LentBlock, place: Place, guard: Option<Guard>) -> Self {

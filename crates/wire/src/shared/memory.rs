@@ -1,10 +1,12 @@
 //! The memory behind a buffer.
 
 use std::fmt;
+use std::ops::Range;
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
 use brigade_sys::arena::{FrozenBlock, LentBlock, Loan, SharedBlock};
+use brigade_sys::sealed::SealedView;
 
 use crate::shared::heap::Heap;
 use crate::shared::lazy_copy::LazyCopy;
@@ -37,6 +39,11 @@ pub(crate) enum Backing {
         block: LentBlock,
         place: Place,
     },
+    /// On a worker: a part of the memory in which all workers have an argument.
+    Sealed {
+        view: Arc<SealedView>,
+        range: Range<usize>,
+    },
 }
 
 impl Memory {
@@ -68,7 +75,7 @@ impl Memory {
     pub(crate) fn place(&self) -> Place {
         let length = self.len();
         match self.backing() {
-            Backing::Heap(_) | Backing::Copied(_) => Place::Heap,
+            Backing::Heap(_) | Backing::Copied(_) | Backing::Sealed { .. } => Place::Heap,
             Backing::Arguments(block) => Place::Arguments { offset: block.offset(), length },
             Backing::Results(loan) => {
                 Place::Results { arena: loan.view().reference(), offset: loan.offset(), length }
@@ -78,6 +85,11 @@ impl Memory {
             }
             Backing::Lent { place, .. } => *place,
         }
+    }
+
+    /// Returns `true` for a part of the memory in which all workers have an argument.
+    pub(crate) fn is_sealed(&self) -> bool {
+        matches!(self.backing, Backing::Sealed { .. })
     }
 
     /// Returns the block that this worker has to account for when a message names it.
@@ -99,6 +111,7 @@ impl Backing {
             Self::Copied(lazy) => lazy.copy().as_bytes(),
             Self::Own(block) => block.as_bytes(),
             Self::Lent { block, .. } => block.as_bytes(),
+            Self::Sealed { view, range } => &view.bytes()[range.clone()],
         }
     }
 }

@@ -6,7 +6,7 @@ use brigade_sys::arena::ArenaRef;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
-    /// Memory of this process alone: the bytes have to be a part of the message.
+    /// Memory that no message can name: the bytes have to be a part of it.
     Heap,
     /// The pool's arena of arguments, which the host writes.
     Arguments {

@@ -13,8 +13,10 @@ type Reference = (u32, u64, u64);
 /// Serializes a reference to the bytes, which only a message of a pool can carry.
 impl Serialize for SharedBuf {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let index = export(self).ok_or_else(|| S::Error::custom(OUTSIDE))?;
-        let range = self.range();
+        let copy = self.copy_for_message();
+        let sent = copy.as_ref().unwrap_or(self);
+        let index = export(sent).ok_or_else(|| S::Error::custom(OUTSIDE))?;
+        let range = sent.range();
         let reference: Reference = (index, range.start as u64, range.len() as u64);
         reference.serialize(serializer)
     }
