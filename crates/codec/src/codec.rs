@@ -11,8 +11,9 @@ use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::encoded::{self, Encoded};
+use crate::encoded::Encoded;
 use crate::error::{CodecError, LeftOver};
+use crate::reason;
 
 /// Appends the encoded value to `into`, which grows by at most `limit` bytes.
 ///
@@ -40,19 +41,17 @@ pub fn encode<T: Serialize + 'static>(
         Err(error) => {
             into.truncate(length);
             into.shrink_to(capacity);
-            Err(not_encoded(error, type_name::<T>(), limit))
+            Err(not_encoded(value, error, limit))
         }
     }
 }
 
 #[cold]
-fn not_encoded(error: postcard::Error, type_name: &'static str, limit: usize) -> CodecError {
+fn not_encoded<T: Serialize>(value: &T, error: postcard::Error, limit: usize) -> CodecError {
+    let type_name = type_name::<T>();
     match error {
         postcard::Error::SerializeBufferFull => CodecError::TooLarge { type_name, limit },
-        error => {
-            let source = encoded::take_misplaced().map_or_else(|| error.into(), Into::into);
-            CodecError::Encode { type_name, source }
-        }
+        error => CodecError::Encode { type_name, source: reason::of_encoding(value, error, limit) },
     }
 }
 
@@ -91,9 +90,8 @@ pub fn decode_with<T: DeserializeOwned + 'static>(
     if let Some(value) = decode_contiguous(bytes, copy) {
         return Ok(value);
     }
-    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| {
-        wrong(encoded::take_misplaced().map_or_else(|| error.into(), Into::into))
-    })?;
+    let (value, rest) = postcard::take_from_bytes(bytes)
+        .map_err(|error| wrong(reason::of_decoding::<T>(bytes, error)))?;
     if rest.is_empty() { Ok(value) } else { Err(wrong(LeftOver(rest.len()).into())) }
 }
 

@@ -1,6 +1,5 @@
 //! Values that are encoded already.
 
-use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer};
@@ -47,36 +46,23 @@ impl fmt::Debug for Encoded {
     }
 }
 
-thread_local! {
-    /// Set when an `Encoded` meets serde, because postcard's errors have no text. Formats for
-    /// people are not ours, and have texts.
-    static IS_MISPLACED: Cell<bool> = const { Cell::new(false) };
-}
-
 /// An [`Encoded`] that is not a whole argument or result.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "an `Encoded` is the whole argument or result of a task, and cannot be a part of another value"
 )]
-pub(crate) struct Misplaced;
-
-/// Returns the reason for the last failure on this thread, if it was a misplaced [`Encoded`].
-pub(crate) fn take_misplaced() -> Option<Misplaced> {
-    IS_MISPLACED.take().then_some(Misplaced)
-}
+struct Misplaced;
 
 /// Fails: the codec encodes whole values without it.
 impl Serialize for Encoded {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        IS_MISPLACED.set(!serializer.is_human_readable());
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
         Err(serde::ser::Error::custom(Misplaced))
     }
 }
 
 /// Fails: the codec decodes whole values without it.
 impl<'de> Deserialize<'de> for Encoded {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        IS_MISPLACED.set(!deserializer.is_human_readable());
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
         Err(serde::de::Error::custom(Misplaced))
     }
 }

@@ -23,6 +23,7 @@
 mod codec;
 mod encoded;
 mod error;
+mod reason;
 
 pub use codec::{
     Prefix, Source, chain, contiguous_parts, decode, decode_from, decode_with, encode, into_bytes,

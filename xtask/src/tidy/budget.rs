@@ -13,7 +13,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("brigade", 200),
     ("cli", 10600),
     ("cluster", 9300),
-    ("codec", 400),
+    ("codec", 720),
     ("cores", 3500),
     ("crash", 1100),
     ("elsewhere", 1200),

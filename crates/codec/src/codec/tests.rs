@@ -1,9 +1,11 @@
 //! Encoded values decode to themselves within the limit; anything else is an error that names the
 //! type.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use serde::ser::Error as _;
-use serde::{Deserialize, Serializer};
+use serde::{Deserialize, Deserializer, Serializer};
 
 use super::*;
 
@@ -124,6 +126,95 @@ fn encoded_bytes_within_another_value_are_an_error_that_says_so() {
     assert!(!chain(&error).contains("the whole argument"), "{}", chain(&error));
     let error = encode(&Encoded::new(vec![0; 11]), &mut Vec::new(), 10).expect_err("too large");
     assert!(matches!(error, CodecError::TooLarge { limit: 10, .. }), "{error}");
+}
+
+/// An odd number, whose `Serialize` and `Deserialize` refuse an even one.
+#[derive(Debug)]
+struct Odd(u32);
+
+impl Odd {
+    fn check(number: u32) -> Result<Self, String> {
+        if number % 2 == 1 { Ok(Self(number)) } else { Err(format!("{number} is even")) }
+    }
+}
+
+impl Serialize for Odd {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::check(self.0).map_err(S::Error::custom)?.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Odd {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::check(u32::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A type of every kind that serde knows, around a number.
+#[derive(Debug, Serialize, Deserialize)]
+enum Around<N> {
+    Unit,
+    New(N),
+    Tuple(char, N),
+    Struct {
+        text: String,
+        bytes: (i128, f32, bool),
+        map: BTreeMap<String, Option<N>>,
+        none: Option<N>,
+    },
+    List(Vec<((), Unit, New<N>, u64, i8)>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Unit;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct New<N>(N);
+
+fn around<N>(number: impl Fn() -> N) -> [Around<N>; 5] {
+    let map = || ["one", "two"].map(|key| (key.to_owned(), Some(number()))).into();
+    [
+        Around::Unit,
+        Around::New(number()),
+        Around::Tuple('x', number()),
+        Around::Struct { text: "text".into(), bytes: (-1, 0.5, true), map: map(), none: None },
+        Around::List(vec![((), Unit, New(number()), 1 << 40, -7)]),
+    ]
+}
+
+#[test]
+fn errors_of_a_type_keep_their_text_wherever_they_are() {
+    for (value, bytes) in around(|| Odd(4)).iter().zip(around(|| 4_u32).iter().map(encoded)) {
+        if matches!(value, Around::Unit) {
+            decode::<Around<Odd>>(&bytes).expect("no number");
+            continue;
+        }
+        let error = encode(value, &mut Vec::new(), 1000).expect_err("an even number");
+        assert!(chain(&error).ends_with("cannot be encoded: 4 is even"), "{error:?}");
+        let error = decode::<Around<Odd>>(&bytes).expect_err("an even number");
+        assert!(chain(&error).ends_with("cannot be decoded: 4 is even"), "{error:?}");
+    }
+    for (value, bytes) in around(|| Odd(3)).iter().zip(around(|| 3_u32).iter().map(encoded)) {
+        assert_eq!(encoded(value), bytes);
+        decode::<Around<Odd>>(&bytes).expect("an odd number");
+    }
+    let error = decode::<Shape>(&[9]).expect_err("no such variant");
+    assert!(chain(&error).contains("integer `9`"), "{error:?}");
+}
+
+/// Hides that a value does not fit behind an error of its own.
+struct Hides;
+
+impl Serialize for Hides {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Endless.serialize(serializer).map_err(|_| S::Error::custom("hidden"))
+    }
+}
+
+#[test]
+fn the_search_for_a_text_ends_at_the_limit() {
+    let error = encode(&Hides, &mut Vec::new(), 1000).expect_err("too large");
+    assert!(chain(&error).contains("Hides"), "{error:?}");
 }
 
 /// Claims to be ten billion numbers.

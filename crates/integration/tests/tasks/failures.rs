@@ -198,6 +198,24 @@ fn a_panic_in_a_tasks_own_thread_does_not_fail_the_task() {
 }
 
 #[test]
+fn a_codec_error_has_the_text_of_the_type() {
+    let pool = pool(1);
+    let error = pool.submit(takes_what_spoils_encoding, SpoilsEncoding(How::Fails)).unwrap_err();
+    assert!(error.to_string().ends_with("spoiled on purpose"), "{error}");
+    let results = [
+        outcome(pool.submit(returns_what_spoils_encoding, How::Fails).unwrap()).map(drop),
+        outcome(pool.submit(returns_what_spoils_decoding, How::Fails).unwrap()).map(drop),
+        outcome(pool.submit(takes_what_spoils_decoding, SpoilsDecoding(How::Fails)).unwrap())
+            .map(drop),
+    ];
+    for result in results {
+        let error = result.unwrap_err();
+        let TaskErrorKind::Codec { message } = error.kind() else { panic!("{error:?}") };
+        assert!(message.ends_with("spoiled on purpose"), "{message}");
+    }
+}
+
+#[test]
 fn an_unencodable_argument_is_returned() {
     let pool = pool(1);
     let error = pool.submit(takes_what_spoils_encoding, SpoilsEncoding(How::Fails)).unwrap_err();

@@ -1,0 +1,68 @@
+//! The texts of errors that a type's own `Serialize` or `Deserialize` has made.
+//!
+//! Postcard's errors have no text. So a value that has failed is encoded or decoded once more, to
+//! nothing, with an error that keeps it. Values that do not fail pay nothing for that.
+
+mod decoding;
+mod encoding;
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Serialize, de, ser};
+
+/// Returns the error of a value that postcard could not encode in `limit` bytes.
+#[cold]
+pub(crate) fn of_encoding<T: Serialize>(
+    value: &T,
+    error: postcard::Error,
+    limit: usize,
+) -> Box<dyn std::error::Error + Send + Sync> {
+    if error != postcard::Error::SerdeSerCustom {
+        return error.into();
+    }
+    let mut room = limit;
+    encoding::reason(value, &mut room).map_or_else(|| error.into(), Into::into)
+}
+
+/// Returns the error of bytes from which postcard could not decode a `T`.
+#[cold]
+pub(crate) fn of_decoding<T: DeserializeOwned>(
+    bytes: &[u8],
+    error: postcard::Error,
+) -> Box<dyn std::error::Error + Send + Sync> {
+    if error != postcard::Error::SerdeDeCustom {
+        return error.into();
+    }
+    decoding::reason::<T>(bytes).map_or_else(|| error.into(), Into::into)
+}
+
+/// An error that keeps its text.
+#[derive(Debug)]
+pub(crate) struct Reason(String);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Reason {}
+
+impl ser::Error for Reason {
+    fn custom<T: fmt::Display>(text: T) -> Self {
+        Self(text.to_string())
+    }
+}
+
+impl de::Error for Reason {
+    fn custom<T: fmt::Display>(text: T) -> Self {
+        Self(text.to_string())
+    }
+}
+
+impl From<postcard::Error> for Reason {
+    fn from(error: postcard::Error) -> Self {
+        Self(error.to_string())
+    }
+}
