@@ -137,15 +137,17 @@ fn the_version_begins_with_that_of_the_package() {
 }
 
 #[test]
-fn the_examples_of_the_readme_work() {
+fn the_first_examples_of_the_manual_work() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let readme = include_str!("../../../../README.md");
+    let manual = include_str!("../../docs/manual.md");
     let bin = Path::new(env!("CARGO_BIN_EXE_brigade")).parent().expect("a folder");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let dir = TestDir::new();
-    let mut examples = readme.lines().filter(|line| line.contains("brigade run -")).peekable();
-    assert!(examples.peek().is_some());
-    for example in examples.filter(|line| !line.contains('`')) {
+    let (_, examples) = manual.split_once("these work at once:").expect("the examples");
+    let (_, examples) = examples.split_once("```sh\n").expect("a block");
+    let (examples, _) = examples.split_once("```").expect("its end");
+    assert_eq!(examples.lines().count(), 2);
+    for example in examples.lines() {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", example]).current_dir(root).env("PATH", &path);
         shell.env("XDG_RUNTIME_DIR", dir.path("")).env_remove("BRIGADE_CORES");
