@@ -166,6 +166,11 @@ mod server;
 /// `BRIGADE_WORKER` from its environment, so the processes that its tasks start inherit it, and the
 /// link `Link::Ipc` cannot be created. Ring links work nevertheless, even if an allocator or a
 /// preloaded library starts a thread before `main`.
+///
+/// `#[tokio::main]` starts the threads of its runtime first. Make `main` an ordinary function, call
+/// `init`, and then build the runtime.
+///
+/// In tests, the harness does not capture what tasks print, because they run in other processes.
 pub fn init() {
     brigade_worker::init_with(brigade_pool::CONNECTORS);
 }

@@ -27,7 +27,7 @@ pub enum CodecError {
     },
     /// The value needs more bytes than a message may have.
     #[error(
-        "a value of type {type_name} needs more than {limit} bytes, the limit of one message (`message_limit`)"
+        "a value of type {type_name} needs more than {limit} bytes, the limit of one message (`message_limit`); send large data in a `SharedBuf`"
     )]
     TooLarge {
         /// The type of the value.

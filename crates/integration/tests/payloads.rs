@@ -100,6 +100,7 @@ fn an_argument_over_the_limit_is_returned() {
     match error.kind() {
         SubmitErrorKind::Codec { message } => {
             assert!(message.contains(&LIMIT.to_string()), "{message}");
+            assert!(message.contains("SharedBuf"), "{message}");
         }
         other => panic!("{other:?}"),
     }

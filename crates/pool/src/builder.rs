@@ -221,7 +221,11 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets the maximum size of one encoded argument or result in bytes. Default: 1 GiB.
+    /// Sets the maximum size of one encoded argument or result in bytes, up to 4 GiB. Default:
+    /// 1 GiB.
+    ///
+    /// A [`SharedBuf`](crate::SharedBuf) does not count, unless its bytes are copied into the
+    /// message. It is the way for more.
     pub fn message_limit(mut self, bytes: usize) -> Self {
         self.config.supervisor.message_limit = bytes;
         self

@@ -83,7 +83,9 @@ pub enum AllocError {
         used: usize,
     },
     /// The arena or the system has no room.
-    #[error("no shared memory for a buffer of {length} bytes")]
+    #[error(
+        "no shared memory for a buffer of {length} bytes: less than 16 GiB of buffers fit into a pool, and as much into each worker"
+    )]
     OutOfMemory {
         /// Requested length in bytes.
         length: usize,

@@ -290,7 +290,7 @@ fn an_unencodable_argument_is_an_error_that_names_it() {
     let too_large = builder(1).message_limit(100).initializer(|_: Vec<u8>| (), vec![0; 101]);
     let (name, problem) = field(too_large);
     assert_eq!(name, "initializer");
-    assert!(problem.contains("message_limit"), "{problem}");
+    assert!(problem.contains("message_limit") && problem.contains("SharedBuf"), "{problem}");
     let (name, _) = field(builder(1).initializer_timeout(Duration::ZERO));
     assert_eq!(name, "initializer_timeout");
 }

@@ -22,7 +22,10 @@ impl PoolBuilder {
         check_not_zero(&config, cores_per_worker)?;
         let limit = config.supervisor.message_limit;
         require((64..=u32::MAX as usize).contains(&limit), "message_limit", || {
-            format!("must be between 64 and {} bytes, but is {limit}", u32::MAX)
+            format!(
+                "must be between 64 and {} bytes, but is {limit}; send more in a `SharedBuf`",
+                u32::MAX
+            )
         })?;
 
         #[cfg(feature = "sandbox")]
@@ -84,7 +87,10 @@ impl PoolBuilder {
         {
             let length = function.as_ref().map_or(0, |it| it.encoded);
             require(length <= limit, field, || {
-                format!("its argument has {length} bytes, more than `message_limit` ({limit})")
+                format!(
+                    "its argument has {length} bytes, more than `message_limit` ({limit}); pass \
+                     large data in a `SharedBuf`"
+                )
             })?;
         }
         if let Some(finalizer) = finalizer {

@@ -15,6 +15,10 @@ use crate::shared::place::Place;
 /// from a vector, and all of them where a pool has no shared memory (the ipc link, or little
 /// address space). Their bytes are copied into the message.
 ///
+/// The buffers of a host, and those of each worker, have less than 16 GiB together, or what the
+/// address space allows; a larger allocation fails. In the argument of an initializer, the memory
+/// of the machine is the only limit.
+///
 /// In the argument of an initializer or of `preload`, the bytes are copied once, when the pool is
 /// configured, and all workers read that copy in place.
 ///
