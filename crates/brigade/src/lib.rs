@@ -165,7 +165,8 @@ mod server;
 /// Start no thread before it. While another thread runs, a worker cannot remove the variable
 /// `BRIGADE_WORKER` from its environment, so the processes that its tasks start inherit it, and the
 /// link `Link::Ipc` cannot be created. Ring links work nevertheless, even if an allocator or a
-/// preloaded library starts a thread before `main`.
+/// preloaded library starts a thread before `main`. A pool that would fork its workers says so in a
+/// `tracing` event.
 ///
 /// `#[tokio::main]` starts the threads of its runtime first. Make `main` an ordinary function, call
 /// `init`, and then build the runtime.

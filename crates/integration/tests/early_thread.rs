@@ -80,7 +80,7 @@ fn where_forking_is_not_safe_workers_are_executed() {
     for _ in 0..4 {
         assert!(outcome(pool.submit(aborts, ()).unwrap()).is_err());
     }
-    log.wait_for_line(&["INFO", "workers are executed, not forked", "it has 2 threads"]);
+    log.wait_for_line(&["WARN", "workers are executed, not forked", "2 threads before `init`"]);
     let pool = builder(1).link(Link::Ring).start(Start::Fork).build().unwrap();
     let error = outcome(pool.submit(threads, ()).unwrap()).unwrap_err();
     assert!(error.to_string().contains("workers cannot be forked: it has 2 threads"), "{error}");

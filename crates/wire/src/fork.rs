@@ -72,6 +72,8 @@ pub enum FromForkServer {
     Unsuitable {
         /// A fragment that fits after "workers cannot be forked: ".
         reason: String,
+        /// Number of its threads.
+        threads: u64,
     },
     /// `preload` panicked, returned an error, or has left a thread running.
     PreloadFailed {

@@ -73,7 +73,10 @@ fn serve_forks(
     descriptors::name_process("brigade-fork");
     let copier = match Copier::new(next()?) {
         Ok(copier) => copier,
-        Err(reason) => end(&control, FromForkServer::Unsuitable { reason }),
+        Err(reason) => {
+            let threads = confine::threads().map_or(1, |threads| threads as u64);
+            end(&control, FromForkServer::Unsuitable { reason, threads })
+        }
     };
     panic_capture::install();
     let mut small_pages = 0;

@@ -73,7 +73,7 @@ pub(crate) enum ForkError {
     /// The server is not serving yet.
     NotYet,
     /// The program cannot be forked; it has to be executed.
-    Unsuitable(String),
+    Unsuitable { reason: String, threads: u64 },
     /// The server has ended, and another one may not.
     Gone,
     /// The server is of no use any more, and another one may be.
@@ -212,7 +212,9 @@ impl ForkServer {
                 }
                 Ok(())
             }
-            FromForkServer::Unsuitable { reason } => Err(ForkError::Unsuitable(reason)),
+            FromForkServer::Unsuitable { reason, threads } => {
+                Err(ForkError::Unsuitable { reason, threads })
+            }
             FromForkServer::PreloadFailed { reason } => Err(ForkError::Broken(reason)),
             other => Err(ForkError::Broken(format!("it sent {other:?}"))),
         }

@@ -199,9 +199,9 @@ impl Processes {
                 self.server = Some(server);
                 Err(io::Error::other(reason))
             }
-            Err(ForkError::Unsuitable(reason)) => {
+            Err(ForkError::Unsuitable { reason, threads }) => {
                 server.retire(supervisor);
-                self.unsuitable(supervisor, reason)
+                self.unsuitable(supervisor, reason, threads)
             }
             Err(error @ (ForkError::Gone | ForkError::Broken(_))) => {
                 let is_foreign = server.is_foreign_and_new(settings);
@@ -212,7 +212,7 @@ impl Processes {
                 if is_foreign {
                     // It may do as a worker what it does not do as a server.
                     let cause = format!("`worker_command` does not run a fork server: {cause}");
-                    return self.unsuitable(supervisor, cause);
+                    return self.unsuitable(supervisor, cause, 1);
                 }
                 let text = format!("the fork server (pid {pid}) failed: {cause}");
                 note!(supervisor.output, WARN, pid, cause, "fork server failed");
@@ -226,13 +226,23 @@ impl Processes {
         &mut self,
         supervisor: &Supervisor,
         cause: String,
+        threads: u64,
     ) -> io::Result<Option<Started>> {
         if self.mode == Start::Fork {
             let reason = format!("workers cannot be forked: {cause}; use `Start::Auto`");
             return Err(io::Error::other(Unusable(reason)));
         }
         self.mode = Start::Exec;
-        note!(supervisor.output, INFO, cause, "workers are executed, not forked");
+        if threads > 1 {
+            note!(
+                supervisor.output,
+                WARN,
+                cause,
+                "workers are executed, not forked: a worker had {threads} threads before `init`"
+            );
+        } else {
+            note!(supervisor.output, INFO, cause, "workers are executed, not forked");
+        }
         Ok(None)
     }
 }
