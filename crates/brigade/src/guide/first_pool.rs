@@ -85,8 +85,8 @@
 //!
 //! # Which input failed?
 //!
-//! [`with_inputs`](crate::Map::with_inputs) yields each result with its input,
-//! [`indexed`](crate::Map::indexed) with the position of the input:
+//! [`with_inputs`](crate::pool::Map::with_inputs) yields each result with its input,
+//! [`indexed`](crate::pool::Map::indexed) with the position of the input:
 //!
 //! ```
 //! # brigade::init_for_tests!();
