@@ -224,8 +224,8 @@ impl PoolBuilder {
     /// Sets the maximum size of one encoded argument or result in bytes, up to 4 GiB. Default:
     /// 1 GiB.
     ///
-    /// A [`SharedBuf`](crate::SharedBuf) does not count, unless its bytes are copied into the
-    /// message. It is the way for more.
+    /// A [`SharedBuf`](brigade_wire::shared::SharedBuf) does not count, unless its bytes are copied
+    /// into the message. It is the way for more.
     pub fn message_limit(mut self, bytes: usize) -> Self {
         self.config.supervisor.message_limit = bytes;
         self
@@ -286,8 +286,8 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    /// A large table belongs in a [`SharedBuf`](crate::SharedBuf): all workers read one copy of it
-    /// in place, and those that start later do, too.
+    /// A large table belongs in a [`SharedBuf`](brigade_wire::shared::SharedBuf): all workers read
+    /// one copy of it in place, and those that start later do, too.
     ///
     /// ```no_run
     /// use brigade::{SharedBuf, worker};
