@@ -7,14 +7,12 @@
 use std::sync::Arc;
 
 use brigade_sys::executable::build_identity;
-use brigade_wire::codec;
 use brigade_wire::worker_thread::WorkerThread;
 
 use crate::event_loop::EventLoop;
 use crate::functions::{Functions, Named};
 use crate::memory_limit::MemoryLimit;
 use crate::setup::Setup;
-use crate::stderr::report_end;
 use crate::{context, exit_code, panic_capture};
 
 /// Runs a worker on this thread, which ends then. Returns what would be its exit code.
@@ -44,9 +42,7 @@ pub fn run_on_thread(thread: WorkerThread) -> i32 {
             setup.finalize(&functions);
             exit_code::STOPPED
         }
-        Err(error) => {
-            report_end(&codec::chain(&error));
-            error.exit_code()
-        }
+        // Usually the host has given the worker up. Standard error is that of the program.
+        Err(error) => error.exit_code(),
     }
 }

@@ -17,7 +17,7 @@ impl PoolBuilder {
     /// only kind of pool on other systems than Linux.
     ///
     /// Tasks, maps, streams, retries, panics and deadlines work as always, over a link in memory.
-    /// What needs a process does not hold:
+    /// Everything else needs a process, and does not hold:
     ///
     /// - A task that crashes, aborts, or exits its process ends the program.
     /// - A task that is killed, or exceeds its hard deadline, gets its outcome, and a new worker

@@ -59,10 +59,14 @@ pub(crate) fn start(
     if !process.set_thread(mark) {
         return Err(failed("it is no longer needed".to_owned()));
     }
-    let ended = Arc::clone(process);
+    let (ended, panicked) = (Arc::clone(process), thread.initialized.clone());
     let body = move || {
-        let code = catch_panic(|| run(thread)).map_or(Exit::Unknown, Exit::Code);
-        ended.give_up_thread(code);
+        let code = catch_panic(|| run(thread));
+        if code.is_err() {
+            // Somebody may wait for the initializer.
+            let _ = panicked.try_send(Err("its thread panicked".to_owned()));
+        }
+        ended.give_up_thread(code.map_or(Exit::Unknown, Exit::Code));
     };
     let spawned =
         thread::Builder::new().name(format!("brigade-worker-{}", worker.slot)).spawn(body);
@@ -90,8 +94,8 @@ fn wait_for_initializer(
     let limit = settings.setup.timeout;
     match initialized.recv_timeout(limit) {
         Ok(result) => result,
-        Err(RecvTimeoutError::Disconnected) => Err("its thread panicked".to_owned()),
-        Err(RecvTimeoutError::Timeout) => {
+        // `process` keeps a sender, so this is a timeout.
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
             process.give_up_thread(KILLED);
             Err(format!(
                 "its initializer did not return within {limit:?} (initializer_timeout); its thread \
