@@ -21,7 +21,7 @@ impl<T: TaskData> Scheduler<T> {
                 self.end_task(first, TaskEnd::Expired, outbox);
                 continue;
             }
-            let slot = if self.must_be_alone(first) {
+            let slot = if self.needs_an_idle_worker(first) {
                 self.take_idle_worker()
             } else {
                 self.take_worker(now, outbox)
@@ -115,6 +115,13 @@ impl<T: TaskData> Scheduler<T> {
     #[inline]
     fn must_be_alone(&self, key: TaskKey) -> bool {
         self.tasks.constraints(key).is_some_and(|constraints| constraints.alone)
+    }
+
+    /// Returns `true` if the task is not prefetched: it needs resources, which it would hold while
+    /// it waits, or a worker that has no other task.
+    #[inline]
+    fn needs_an_idle_worker(&self, key: TaskKey) -> bool {
+        self.tasks.constraints(key).is_some_and(|it| it.alone || it.needs.is_some())
     }
 
     /// Asks a worker to stop after its last allowed task.

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
 use brigade_ids::{Attempt, TaskId};
+use brigade_resources::Needs;
 use brigade_time::Monotonic;
 
 use crate::entry::{Rare, TaskEntry};
@@ -177,6 +178,12 @@ impl<T> Entries<T> {
     #[inline]
     pub(crate) fn priority(&self, key: TaskKey) -> i32 {
         self.constraints(key).map_or(0, |constraints| constraints.priority)
+    }
+
+    /// Returns the resources that the task needs, unless only one worker may run it.
+    pub(crate) fn needs(&self, key: TaskKey) -> Option<&Needs> {
+        let constraints = self.constraints(key)?;
+        constraints.needs.as_ref().filter(|_| constraints.slot.is_none())
     }
 
     /// Returns the only slot whose worker may run the task, if there is one.

@@ -52,6 +52,7 @@
 //!     slow_after: None,
 //!     cores: 1,
 //!     copies: false,
+//!     resources: Vec::new(),
 //!     trusts_workers: true,
 //! };
 //! let mut scheduler = Scheduler::new(settings, |task, _| *task);
@@ -87,6 +88,7 @@ pub mod journal;
 mod kill;
 mod lifecycle;
 mod limits;
+mod needs;
 mod outbox;
 mod packing;
 mod prefetch;
@@ -114,6 +116,7 @@ mod warm_up;
 mod worker;
 mod workers;
 
+pub use brigade_resources::{Grant, Needs, Resource};
 pub use brigade_time::Retry;
 pub use event::{
     Event, InterruptedAttempt, Observation, Returned, StartFailure, Usage, WorkerDeath,

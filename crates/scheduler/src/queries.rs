@@ -6,7 +6,7 @@ use brigade_ids::{Attempt, WorkerId};
 
 use crate::entry::TaskState;
 use crate::{
-    Counters, KillCause, Occupant, Scheduler, ShutdownReport, TaskData, TaskKey, TaskRef,
+    Counters, Grant, KillCause, Occupant, Scheduler, ShutdownReport, TaskData, TaskKey, TaskRef,
     WorkerEntry, WorkerState,
 };
 
@@ -40,6 +40,11 @@ impl<T: TaskData> Scheduler<T> {
     /// Returns `true` if a task may be submitted now. Otherwise callers wait or give up.
     pub fn has_room(&self) -> bool {
         self.tasks.unassigned() < self.settings.queue_limit
+    }
+
+    /// Returns what a task that was sent to a worker has taken of the resources.
+    pub fn granted(&self, key: TaskKey) -> Option<&Grant> {
+        self.tasks.granted(key)
     }
 
     /// Returns the number of tasks that the queue has room for.

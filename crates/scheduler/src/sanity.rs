@@ -32,7 +32,7 @@ impl<T: TaskData> Scheduler<T> {
                 }
             }
         }
-        let places = self.tasks.check_waiting() + assigned;
+        let places = self.tasks.check_waiting(&self.settings.resources) + assigned;
         assert_eq!(places, self.tasks.len(), "a task is nowhere or in two places");
         self.tasks.check_rare();
         let pending: u64 = self.tasks.keys().map(|key| self.tasks.count(key)).sum();

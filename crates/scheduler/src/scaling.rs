@@ -41,7 +41,7 @@ impl<T: TaskData> Scheduler<T> {
     pub(crate) fn missing(&self) -> usize {
         let starting = self.workers.iter().filter(|it| it.state == WorkerState::Starting).count();
         let spare = if self.keeps_workers() { self.settings.spare_workers } else { 0 };
-        let wanted = self.tasks.queued().min(self.workers.room()).saturating_add(spare);
+        let wanted = self.tasks.could_run(self.workers.room()).saturating_add(spare);
         // Without spare workers, no worker is idle while a task waits.
         wanted.saturating_sub(starting + self.workers.idle().len())
     }

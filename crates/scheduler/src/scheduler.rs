@@ -53,9 +53,9 @@ impl<T: TaskData> Scheduler<T> {
         let budget = RestartBudget::new(settings.restart_limit, settings.restart_window);
         Self {
             workers: Workers::new(settings.workers, settings.spare_workers, settings.copies),
+            tasks: Tasks::new(&settings.resources),
             settings,
             split_data,
-            tasks: Tasks::default(),
             lifecycle: Lifecycle::default(),
             warm_up: WarmUp::default(),
             budget,

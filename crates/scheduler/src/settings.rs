@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brigade_resources::Resource;
 use serde::{Deserialize, Serialize};
 
 use crate::{KillCause, TaskEnd};
@@ -41,6 +42,8 @@ pub struct Settings {
     pub cores: u32,
     /// `true` if a worker runs each task in a copy of itself, and prepares the next one after it.
     pub copies: bool,
+    /// Resources that tasks may need.
+    pub resources: Vec<Resource>,
     /// `false` if a worker may pretend that it has not begun the task that it runs.
     pub trusts_workers: bool,
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_ids::TaskId;
+use brigade_resources::Needs;
 use brigade_time::{Monotonic, Retry, TimerKey};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -73,6 +74,8 @@ pub struct Constraints {
     pub memory_limit: Option<u64>,
     /// `true` if the driver prepares the worker for this task, which must have no other one then.
     pub alone: bool,
+    /// Resources that an attempt takes, if any. Such a task goes to an idle worker.
+    pub needs: Option<Needs>,
     /// The pauses between attempts.
     pub retry: Retry,
     /// `true` if the task runs again after a panic.

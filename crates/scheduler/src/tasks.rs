@@ -1,17 +1,20 @@
 //! All tasks of the scheduler, and the order in which the waiting ones leave.
 //!
-//! A task waits in the queue, or for the only worker that may run it. Where it waits and what its
+//! A task waits in the queue, for the only worker that may run it, or for resources that it needs.
+//! Whoever leaves its worker, for whatever reason, gives back what it has taken. Where it waits and what its
 //! `state` says are changed together, here.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
+use brigade_resources::{Grant, Resource};
 use brigade_time::Monotonic;
 
 use crate::entries::{Entries, Removed};
 use crate::entry::TaskState;
+use crate::needs::Resources;
 use crate::queue::Queue;
-use crate::task::{Submission, TaskData, TaskKey};
+use crate::task::{Rank, Submission, TaskData, TaskKey};
 
 #[derive(Debug)]
 pub(crate) struct Tasks<T> {
@@ -21,26 +24,14 @@ pub(crate) struct Tasks<T> {
     reserved: Vec<VecDeque<TaskKey>>,
     /// Number of tasks in `reserved`.
     reserved_len: usize,
+    /// Tasks that need resources, and what those that run have taken.
+    resources: Resources,
     /// Number of tasks that wait for the time of their next attempt.
     paused: usize,
     /// Number of all tasks; items count one by one.
     pending: u64,
     /// `true` if a task may wait that did not at the last conclusion.
     arrived: bool,
-}
-
-impl<T> Default for Tasks<T> {
-    fn default() -> Self {
-        Self {
-            entries: Entries::default(),
-            queue: Queue::default(),
-            reserved: Vec::new(),
-            reserved_len: 0,
-            paused: 0,
-            pending: 0,
-            arrived: false,
-        }
-    }
 }
 
 impl<T> Deref for Tasks<T> {
@@ -60,6 +51,19 @@ impl<T> DerefMut for Tasks<T> {
 }
 
 impl<T: TaskData> Tasks<T> {
+    pub(crate) fn new(resources: &[Resource]) -> Self {
+        Self {
+            entries: Entries::default(),
+            queue: Queue::default(),
+            reserved: Vec::new(),
+            reserved_len: 0,
+            resources: Resources::new(resources),
+            paused: 0,
+            pending: 0,
+            arrived: false,
+        }
+    }
+
     /// Adds a task, which waits nowhere yet.
     #[inline]
     pub(crate) fn insert(&mut self, now: Monotonic, submission: Submission<T>) -> TaskKey {
@@ -71,6 +75,7 @@ impl<T: TaskData> Tasks<T> {
     /// Removes a task that does not wait.
     #[inline]
     pub(crate) fn remove(&mut self, key: TaskKey) -> Removed<T> {
+        self.give_back(key);
         let removed = self.entries.remove(key);
         self.pending -= u64::from(removed.items);
         removed
@@ -86,19 +91,41 @@ impl<T: TaskData> Tasks<T> {
     #[inline]
     pub(crate) fn wait_at_the_end(&mut self, key: TaskKey) {
         self.arrived = true;
-        match self.slot(key) {
-            None => self.queue.push_back(&mut self.entries, key),
-            Some(slot) => self.reserve(key, slot).push_back(key),
+        match self.constraints(key).map(|it| (it.slot, it.needs.is_some())) {
+            None | Some((None, false)) => self.queue.push_back(&mut self.entries, key),
+            Some((Some(slot), _)) => self.reserve(key, slot).push_back(key),
+            Some((None, true)) => self.wait_for_resources(key),
         }
     }
 
     /// Lets a task wait before all others.
     pub(crate) fn wait_at_the_front(&mut self, key: TaskKey) {
         self.arrived = true;
-        match self.slot(key) {
-            None => self.queue.push_front(&mut self.entries, key),
-            Some(slot) => self.reserve(key, slot).push_front(key),
+        match self.constraints(key).map(|it| (it.slot, it.needs.is_some())) {
+            None | Some((None, false)) => self.queue.push_front(&mut self.entries, key),
+            Some((Some(slot), _)) => self.reserve(key, slot).push_front(key),
+            Some((None, true)) => self.wait_for_resources(key),
         }
+    }
+
+    /// Lets a task wait until it may take what it needs, in the order of submission.
+    fn wait_for_resources(&mut self, key: TaskKey) {
+        self.give_back(key);
+        self.entries[key].reserve();
+        let rank = self.rank(key);
+        if let Some(needs) = self.entries.needs(key) {
+            self.resources.wait(needs, rank, key);
+        }
+    }
+
+    #[inline]
+    fn give_back(&mut self, key: TaskKey) {
+        self.arrived |= self.resources.give_back(key);
+    }
+
+    /// Returns what a task that runs has taken of the resources.
+    pub(crate) fn granted(&self, key: TaskKey) -> Option<&Grant> {
+        self.resources.granted(key)
     }
 
     fn reserve(&mut self, key: TaskKey, slot: u32) -> &mut VecDeque<TaskKey> {
@@ -111,16 +138,33 @@ impl<T: TaskData> Tasks<T> {
         &mut self.reserved[slot]
     }
 
-    /// Removes and returns the first task of the queue.
+    /// Removes and returns the first task that any worker may take, which takes what it needs.
     #[inline]
     pub(crate) fn next_queued(&mut self) -> Option<TaskKey> {
+        if let Some((rank, key)) = self.first_with_needs() {
+            if let Some(needs) = self.entries.needs(key) {
+                self.resources.begin(needs, rank, key);
+            }
+            return Some(key);
+        }
         self.queue.pop_front(&mut self.entries)
     }
 
-    /// Returns the first task of the queue.
+    /// Returns the first task that any worker may take.
     #[inline]
     pub(crate) fn first_queued(&self) -> Option<TaskKey> {
-        self.queue.front(&self.entries)
+        match self.first_with_needs() {
+            Some((_, key)) => Some(key),
+            None => self.queue.front(&self.entries),
+        }
+    }
+
+    /// Returns the first task with needs, if it may begin, and before those in the queue.
+    #[inline]
+    fn first_with_needs(&self) -> Option<(Rank, TaskKey)> {
+        let first = self.resources.first()?;
+        let other = self.queue.front(&self.entries);
+        other.is_none_or(|other| first.0 < self.rank(other)).then_some(first)
     }
 
     /// Removes and returns the first task that waits for the worker of this slot.
@@ -140,12 +184,19 @@ impl<T: TaskData> Tasks<T> {
                 self.reserved_len -= 1;
             }
             (TaskState::Paused, _) => self.paused -= 1,
-            (TaskState::Reserved, None) | (TaskState::Assigned { .. }, _) => {}
+            (TaskState::Reserved, None) => {
+                let rank = self.rank(key);
+                if let Some(needs) = self.entries.needs(key) {
+                    self.resources.stop_waiting(needs, rank);
+                }
+            }
+            (TaskState::Assigned { .. }, _) => {}
         }
     }
 
     /// Lets a task wait for the time of its next attempt.
     pub(crate) fn pause(&mut self, key: TaskKey) {
+        self.give_back(key);
         self[key].pause();
         self.paused += 1;
     }
@@ -157,24 +208,27 @@ impl<T: TaskData> Tasks<T> {
             let is_paused = |key: &TaskKey| self.entries[*key].state() == TaskState::Paused;
             all.extend(self.entries.keys().filter(is_paused));
         }
-        while let Some(key) = self.next_queued() {
+        while let Some(key) = self.queue.pop_front(&mut self.entries) {
             all.push(key);
         }
+        all.extend(self.resources.take_waiting());
         all.extend(self.reserved.iter_mut().flat_map(|list| list.drain(..)));
         self.reserved_len = 0;
         all
     }
 
-    /// Returns the number of tasks that wait for a worker.
+    /// Returns the number of tasks that wait for a worker. Of those that need resources, it counts
+    /// the one that leaves next.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
-        self.queue.len() + self.reserved_len
+        self.queued() + self.reserved_len
     }
 
-    /// Returns the number of tasks that wait, for a worker or for their next attempt.
+    /// Returns the number of tasks that wait, for a worker, for resources, or for their next
+    /// attempt.
     #[inline]
     pub(crate) fn unassigned(&self) -> usize {
-        self.waiting() + self.paused
+        self.queue.len() + self.resources.len() + self.reserved_len + self.paused
     }
 
     #[inline]
@@ -182,10 +236,17 @@ impl<T: TaskData> Tasks<T> {
         std::mem::take(&mut self.arrived)
     }
 
-    /// Returns the number of tasks that any worker may take.
+    /// Returns the number of tasks that any worker may take. Of those that need resources, it counts
+    /// the one that leaves next.
     #[inline]
     pub(crate) fn queued(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + usize::from(self.resources.first().is_some())
+    }
+
+    /// Returns the number of tasks that could run now if there were workers, up to `most`.
+    pub(crate) fn could_run(&self, most: usize) -> usize {
+        let queued = self.queue.len().min(most);
+        queued + self.resources.ready(most - queued)
     }
 
     /// Returns `true` if a task waits for the worker of this slot.
@@ -198,7 +259,7 @@ impl<T: TaskData> Tasks<T> {
 impl<T: TaskData> Tasks<T> {
     /// Panics if the places of waiting tasks are not those of the lists. Returns the number of
     /// waiting tasks.
-    pub(crate) fn check_waiting(&self) -> usize {
+    pub(crate) fn check_waiting(&self, resources: &[Resource]) -> usize {
         let queued: Vec<_> = self.queue.iter(&self.entries).collect();
         assert_eq!(queued.len(), self.queue.len(), "the queue's length is wrong");
         for key in &queued {
@@ -218,6 +279,18 @@ impl<T: TaskData> Tasks<T> {
         assert!(self.keys().filter(is_paused).all(has_alarm), "a task is paused forever");
         let paused = self.keys().filter(is_paused).count();
         assert_eq!(paused, self.paused, "the count of paused tasks is wrong");
-        queued.len() + reserved + paused
+        queued.len() + reserved + paused + self.check_needs(resources)
+    }
+
+    fn check_needs(&self, resources: &[Resource]) -> usize {
+        let is_assigned = |key: &TaskKey| matches!(self[*key].state(), TaskState::Assigned { .. });
+        let with_needs = |key| Some((key, self.entries.needs(key)?));
+        let running = self.keys().filter(is_assigned).filter_map(with_needs);
+        let waiting = self.resources.check(resources, running);
+        for (key, needs) in &waiting {
+            assert_eq!(self[*key].state(), TaskState::Reserved);
+            assert_eq!(self.entries.needs(*key), Some(needs));
+        }
+        waiting.len()
     }
 }

@@ -7,6 +7,7 @@ mod demand;
 mod extremes;
 mod fake_worker;
 mod model;
+mod needs;
 mod play;
 mod random;
 mod retries;

@@ -23,6 +23,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("link-ipc", 700),
     ("metrics", 1900),
     ("pool", 9900),
+    ("resources", 300),
     ("runner", 5400),
     ("sandbox", 2100),
     ("scheduler", 4300),

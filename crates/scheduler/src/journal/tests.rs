@@ -28,6 +28,7 @@ fn settings() -> Settings {
         slow_after: None,
         cores: 1,
         copies: false,
+        resources: Vec::new(),
         trusts_workers: true,
         stop_grace: MILLISECOND,
     }

@@ -33,7 +33,9 @@ impl World {
     }
 
     fn has_demand(&self) -> bool {
-        self.scheduler.is_warming() || self.min_workers() > 0 || self.model.all_waiting() > 0
+        self.scheduler.is_warming()
+            || self.min_workers() > 0
+            || self.model.all_waiting() > self.model.held_up()
     }
 
     fn min_workers(&self) -> usize {

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_resources::Needs;
 use brigade_time::Monotonic;
 
 use crate::{Constraints, Failure, KillCause, Settings, TaskData, TaskEnd};
@@ -24,6 +25,8 @@ pub(super) struct Model {
     /// Tasks and items that were submitted and have no outcome yet.
     tasks: BTreeMap<u64, Task>,
     counts: Counts,
+    /// The amount that there is of each resource.
+    resources: Vec<u64>,
 }
 
 /// The number of items of each task, by the id of the first item; 1 for plain tasks. Shared with
@@ -97,6 +100,11 @@ impl Task {
         matches!(self.place, Place::Fresh | Place::Returned)
     }
 
+    /// Returns `true` if the task may have to wait for more than a worker.
+    fn waits_for_resources(&self) -> bool {
+        self.constraints.needs.is_some() && self.constraints.slot.is_none()
+    }
+
     /// Returns the rank in nanoseconds. The lowest rank is first.
     fn rank(&self, id: u64) -> (i128, u64) {
         let head_start = i128::from(self.constraints.priority) * AGING.as_nanos().cast_signed();
@@ -107,7 +115,8 @@ impl Task {
 impl Model {
     pub(super) fn new(settings: &Settings) -> Self {
         let (tasks, counts) = (BTreeMap::new(), Counts::default());
-        Self { quarantine: settings.quarantine, tasks, counts }
+        let resources = settings.resources.iter().map(|it| it.total()).collect();
+        Self { quarantine: settings.quarantine, tasks, counts, resources }
     }
 
     /// Adds a task, or the `items` of a chunk, and returns the driver's data for it.
@@ -176,7 +185,10 @@ impl Model {
         assert_eq!(attempt.get(), task.begun + 1, "task {id} has a wrong attempt");
         let slot = task.constraints.slot;
         assert!(slot.is_none_or(|slot| slot == worker.slot), "task {id} was sent to {worker}");
-        let fresh = |other: &Task| other.place == Place::Fresh && other.constraints.slot == slot;
+        let fresh = |other: &Task| {
+            let waits_for_a_worker = other.constraints.slot == slot && !other.waits_for_resources();
+            other.place == Place::Fresh && waits_for_a_worker
+        };
         for (earlier, other) in self.tasks.iter().filter(|(_, other)| fresh(other)) {
             // Tasks for one particular worker are sent in order of submission, regardless of
             // priority.
@@ -186,9 +198,10 @@ impl Model {
             };
             assert!(!before, "task {id} was sent before task {earlier}: {task:?}, {other:?}");
         }
-        if task.place == Place::Fresh && task.constraints.priority == 0 {
+        let is_plain = |it: &Task| it.constraints.priority == 0 && !it.waits_for_resources();
+        if task.place == Place::Fresh && is_plain(task) {
             let returned = self.tasks.iter().find(|(_, other)| {
-                let alike = other.constraints.slot == slot && other.constraints.priority == 0;
+                let alike = other.constraints.slot == slot && is_plain(other);
                 other.place == Place::Returned && alike
             });
             assert!(returned.is_none(), "task {id} was sent before one that had come back");
@@ -369,17 +382,54 @@ impl Model {
     /// Returns the number of tasks that wait for any worker, or for the one in `slot`. A chunk is
     /// one task.
     pub(super) fn waiting(&self, slot: Option<u32>) -> usize {
-        self.waiting_tasks().filter(|task| task.constraints.slot == slot).count()
+        let all = self.waiting_tasks().filter(|(_, task)| task.constraints.slot == slot).count();
+        if slot.is_none() { all - self.held_up() } else { all }
+    }
+
+    /// Returns the number of tasks that wait until others give resources back: those for which
+    /// there is too little after those before them got theirs, and those behind them that need the
+    /// same.
+    pub(super) fn held_up(&self) -> usize {
+        let needs = |task: &Task| task.constraints.needs.clone().expect("it has needs");
+        let mut left = self.resources.clone();
+        let mut take = |needs: &Needs| {
+            let fits = needs.iter().all(|need| need.amount <= left[usize::from(need.resource)]);
+            for need in needs.iter() {
+                let left = &mut left[usize::from(need.resource)];
+                *left = left.saturating_sub(need.amount);
+            }
+            fits
+        };
+        let sent = self.firsts().filter(|(_, it)| it.place == Place::Sent);
+        for (_, task) in sent.filter(|(_, task)| task.waits_for_resources()) {
+            assert!(take(&needs(task)), "more is taken than there is");
+        }
+        let mut waiting: Vec<_> =
+            self.waiting_tasks().filter(|(_, task)| task.waits_for_resources()).collect();
+        waiting.sort_by_key(|(id, task)| task.rank(**id));
+        let mut short = Vec::new();
+        let mut held_up = 0;
+        for (_, task) in waiting {
+            let needs = needs(task);
+            if short.contains(&needs) || !take(&needs) {
+                short.push(needs);
+                held_up += 1;
+            }
+        }
+        held_up
     }
 
     pub(super) fn all_waiting(&self) -> usize {
         self.waiting_tasks().count()
     }
 
-    fn waiting_tasks(&self) -> impl Iterator<Item = &Task> {
-        let is_first = |id: &u64| self.counts.borrow().contains_key(id);
-        let firsts = self.tasks.iter().filter(move |(id, _)| is_first(id));
-        firsts.map(|(_, task)| task).filter(|task| task.waits())
+    fn waiting_tasks(&self) -> impl Iterator<Item = (&u64, &Task)> {
+        self.firsts().filter(|(_, task)| task.waits())
+    }
+
+    /// Returns the tasks; a chunk is its first item.
+    fn firsts(&self) -> impl Iterator<Item = (&u64, &Task)> {
+        self.tasks.iter().filter(|(id, _)| self.counts.borrow().contains_key(id))
     }
 
     /// Returns the number of tasks that wait, for a worker or for their next attempt. A chunk is

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use brigade_ids::{TaskId, WorkerId};
+use brigade_resources::{Need, Needs};
 use proptest::prelude::*;
 
 use super::fake_worker::FakePhase;
 use super::world::{World, settings};
-use crate::{Constraints, Event, Failure, Retry, Settings, Shutdown, TaskEnd};
+use crate::{Constraints, Event, Failure, Resource, Retry, Settings, Shutdown, TaskEnd};
 
 /// One step of a script.
 #[derive(Debug, Clone)]
@@ -81,6 +82,7 @@ prop_compose! {
             quarantine,
             restart_limit,
             copies,
+            resources: vec![Resource::Indexed(2), Resource::Sum(5)],
             ..settings(workers)
         }
     }
@@ -182,12 +184,20 @@ impl Digits {
             retry: self.retry(),
             retries_panics: self.one_in(2),
             retries_errors: self.one_in(2),
+            needs: self.one_in(3).then(|| self.needs()),
             ..Constraints::default()
         }
     }
 }
 
 impl Digits {
+    /// Returns at most what the pool has.
+    fn needs(&mut self) -> Needs {
+        let amounts = [(0, self.below(3)), (1, self.below(6))];
+        let need = |(resource, amount): (u16, u32)| Need { resource, amount: amount.into() };
+        Needs::from(amounts.map(need).to_vec())
+    }
+
     fn retry(&mut self) -> Retry {
         let retry = Retry::new().jitter(if self.one_in(2) { 0.5 } else { 0.0 });
         self.option(50).map_or(retry, |millis| retry.delay(Duration::from_millis(millis)))

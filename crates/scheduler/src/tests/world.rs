@@ -72,6 +72,7 @@ pub(super) fn settings(workers: usize) -> Settings {
         slow_after: None,
         cores: 1,
         copies: false,
+        resources: Vec::new(),
         trusts_workers: true,
     }
 }

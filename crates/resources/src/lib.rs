@@ -1,0 +1,44 @@
+//! Counted resources: declared once, taken by what begins, given back by what ends.
+//!
+//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
+//!
+//! [`Resource`] says how much there is, [`Inventory`] has the names, and [`Needs`] what a task
+//! takes. [`Ledger`] does the counting, and [`Lanes`] decides who is next.
+//!
+//! ```
+//! use brigade_resources::{Inventory, Ledger, Resource};
+//!
+//! let mut inventory = Inventory::default();
+//! inventory.declare("gpu", Resource::Indexed(2))?;
+//! let one = inventory.resolve([("gpu", 1)])?;
+//!
+//! let mut ledger = Ledger::new(inventory.resources());
+//! let first = ledger.take(&one).unwrap();
+//! assert_eq!(inventory.describe(&first), "gpu=0");
+//! let second = ledger.take(&one).unwrap();
+//! assert!(ledger.take(&one).is_none());
+//! ledger.give_back(first);
+//! # drop(second);
+//! # Ok::<(), brigade_resources::ResourceError>(())
+//! ```
+//!
+//! Invariants:
+//! - What is taken and what is left make up what was declared.
+//! - Whoever waits first gets what is given back first; those behind it get only what it leaves.
+//! - The same calls return the same values: no clock, no input or output, no thread, no randomness.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod inventory;
+mod lanes;
+mod ledger;
+mod needs;
+mod resource;
+
+pub use error::ResourceError;
+pub use inventory::{Inventory, indices_in};
+pub use lanes::Lanes;
+pub use ledger::{Grant, Ledger};
+pub use needs::{Need, Needs};
+pub use resource::Resource;
