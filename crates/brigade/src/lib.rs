@@ -129,8 +129,8 @@ pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{
     Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder, PoolError,
-    Retry, Shutdown, ShutdownReport, Start, Stdio, SubmitError, SubmitErrorKind, TaskError,
-    TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed, wait,
+    Resource, Retry, Shutdown, ShutdownReport, Start, Stdio, SubmitError, SubmitErrorKind,
+    TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed, wait,
 };
 #[doc(inline)]
 pub use brigade_pool::{Hold, Layer, Limit, Limits, SandboxReport};
@@ -215,9 +215,9 @@ pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
         AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Function, Handle, Indexed, Key, Link,
-        Map, MapUnordered, Pool, PoolBuilder, PoolError, Retry, Shutdown, ShutdownReport, Stdio,
-        SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind, TaskId,
-        TaskState, TimedOut, Timeout, Until, Waited, WithInputs, as_completed, wait,
+        Map, MapUnordered, Pool, PoolBuilder, PoolError, Resource, Retry, Shutdown, ShutdownReport,
+        Stdio, SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind,
+        TaskId, TaskState, TimedOut, Timeout, Until, Waited, WithInputs, as_completed, wait,
     };
 
     #[cfg(feature = "futures")]
@@ -236,8 +236,8 @@ pub mod worker {
     #[cfg(feature = "cores")]
     pub use brigade_worker::context::cores;
     pub use brigade_worker::context::{
-        Attempt, TaskId, WorkerId, attempt, cancelled, depth, generation, id, remaining, seed,
-        slot, task, trace_context,
+        Attempt, TaskId, WorkerId, amount, attempt, cancelled, depth, generation, id, indices,
+        remaining, seed, slot, task, trace_context,
     };
     pub use brigade_worker::{SectionGuard, alloc, expires, preloaded, state, try_alloc};
 

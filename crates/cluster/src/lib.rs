@@ -5,7 +5,7 @@
 //! A [`Cluster`] submits typed tasks to a queue, and a [`Node`] on any machine runs them in a local
 //! pool, with all that the pool guarantees. A [`ClusterHandle`] is one submitted task, and a
 //! [`Batch`] is a named set of them, which a client that has died continues under the same name.
-//! [`Needs`] and [`Priority`] decide which node runs a task, and when. A task that kills workers or
+//! [`Requirements`] and [`Priority`] decide which node runs a task, and when. A task that kills workers or
 //! nodes is given up, and becomes a [`DeadLetter`].
 //!
 //! Client and nodes share the keys of their functions:
@@ -58,13 +58,13 @@ mod input_hash;
 mod last_message;
 mod message;
 mod names;
-mod needs;
 #[cfg(feature = "node")]
 mod node;
 mod overview;
 mod payload;
 mod publisher;
 mod queue_options;
+mod requirements;
 mod setup;
 mod task_name;
 #[cfg(test)]
@@ -83,7 +83,7 @@ pub use error::ClusterError;
 pub use message::__speak_version;
 pub use message::{Incident, NodeStatus, Report};
 pub use names::{ItemId, NameError, Origin, Priority, Queue, TaskKey};
-pub use needs::Needs;
 #[cfg(feature = "node")]
 pub use node::{Node, NodeBuilder, RunningNode};
 pub use overview::{ClusterMonitor, ClusterStatus, LaneStatus};
+pub use requirements::Requirements;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::needs::Class;
+use crate::requirements::Class;
 
 /// Maximum length of a name that is one token of a subject.
 const TOKEN_LIMIT: usize = 64;

@@ -37,7 +37,7 @@ pub(crate) fn unreadable(sequence: u64) -> TaskKey {
 mod tests {
     use super::*;
     use crate::names::{Lane, Names, Priority, Queue};
-    use crate::needs::Class;
+    use crate::requirements::Class;
 
     #[test]
     fn a_task_is_named_by_its_subject_or_by_its_headers() {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::{self, stream};
 use brigade::{Executor, Key, Pool, TaskErrorKind};
-use brigade_cluster::{Cluster, Needs, Node, Priority, RunningNode};
+use brigade_cluster::{Cluster, Node, Priority, Requirements, RunningNode};
 use brigade_codec::chain;
 use brigade_testkit::{BOUND, NatsServer, Watchdog, pause, wait_until};
 use tokio::runtime;
@@ -256,7 +256,7 @@ fn urgent_tasks_come_first_and_needs_choose_the_node() {
                 handles.push(task.try_submit((file.clone(), number)).unwrap());
             }
         }
-        let gpu = cluster.task(&DOUBLE).needs(Needs::new().label("gpu"));
+        let gpu = cluster.task(&DOUBLE).requires(Requirements::new().label("gpu"));
         let mut gpu = gpu.try_submit(4).unwrap();
         let plain = node(server, 1);
         for handle in handles {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
 use brigade::{Key, Pool, TaskErrorKind};
-use brigade_cluster::{Cluster, Needs, Node, NodeBuilder};
+use brigade_cluster::{Cluster, Node, NodeBuilder, Requirements};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, pause, wait_until};
 
@@ -457,14 +457,18 @@ fn a_task_waits_for_a_node_that_meets_its_requirements() {
         let cluster = connect(&urls, LEASE);
         let small = builder(&urls, LEASE).label("ssd").memory_gib(4).start().unwrap();
         let needs = [
-            Needs::new().label("gpu"),
-            Needs::new().label("gpu").label("ssd"),
-            Needs::new().memory_gib(8),
-            Needs::cores(2),
+            Requirements::new().label("gpu"),
+            Requirements::new().label("gpu").label("ssd"),
+            Requirements::new().memory_gib(8),
+            Requirements::cores(2),
         ];
-        let submit = |(n, needs)| cluster.task(&DOUBLE).needs(needs).submit(n).unwrap();
+        let submit = |(n, needs)| cluster.task(&DOUBLE).requires(needs).submit(n).unwrap();
         let waiting: Vec<_> = (0..).zip(needs).map(submit).collect();
-        for needs in [Needs::new(), Needs::new().label("ssd"), Needs::new().memory_gib(4)] {
+        for needs in [
+            Requirements::new(),
+            Requirements::new().label("ssd"),
+            Requirements::new().memory_gib(4),
+        ] {
             assert_eq!(submit((7, needs)).wait().unwrap(), 14);
         }
         let left = || messages(&urls, "BRIGADE_default_TASKS", ">");

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_resources::Inventory;
 use brigade_sandbox::{Groups, Limits, SandboxReport};
 use brigade_scheduler::Settings;
 use brigade_scheduler::journal::Journal;
@@ -30,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) supervisor: brigade_supervisor::Settings,
     /// Cores that workers are pinned to, if any.
     pub(crate) cores: Option<Arc<SlotCores>>,
+    /// Resources that tasks may need.
+    pub(crate) resources: Inventory,
     pub(crate) journal: Option<PathBuf>,
     pub(crate) deadlines: Deadlines,
     pub(crate) link: Link,
@@ -89,6 +92,7 @@ impl Default for Config {
                 slow_after: None,
                 cores: 1,
                 copies: false,
+                resources: Vec::new(),
                 trusts_workers: true,
             },
             supervisor: brigade_supervisor::Settings {
@@ -121,6 +125,7 @@ impl Default for Config {
                 groups: Groups::default(),
             },
             cores: None,
+            resources: Inventory::default(),
             journal: None,
             deadlines: Deadlines::default(),
             link: Link::Auto,

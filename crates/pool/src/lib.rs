@@ -52,6 +52,7 @@ mod function_ref;
 #[cfg(feature = "status")]
 mod live_view;
 mod map;
+mod needs;
 #[cfg(not(feature = "cores"))]
 mod no_cores;
 #[expect(missing_docs, reason = "only handles reach it, as a part of the backend")]
@@ -72,6 +73,7 @@ use no_cores as cores;
 pub use brigade_sandbox::{Hold, Layer, Limit, Limits, SandboxReport};
 #[cfg(feature = "sandbox")]
 pub use brigade_sandbox::{Sandbox, SandboxError};
+pub use brigade_resources::Resource;
 pub use brigade_scheduler::{Retry, Shutdown, ShutdownReport};
 pub use brigade_supervisor::{Start, Stdio};
 pub use brigade_sys::process::Exit;

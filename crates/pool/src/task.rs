@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind};
 use crate::function_ref::FunctionRef;
+use crate::needs::TaskNeeds;
 use crate::payload::Argument;
 use crate::pool::Pool;
 use crate::submission::Submission;
@@ -43,6 +44,7 @@ pub(crate) struct TaskOptions {
     pub(crate) label: Option<Arc<str>>,
     pub(crate) priority: i32,
     pub(crate) deadlines: Deadlines,
+    pub(crate) needs: TaskNeeds,
 }
 
 impl TaskOptions {
@@ -54,7 +56,7 @@ impl TaskOptions {
     ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {
         let waits = !self.retry.is_immediate() || self.retried_for != RetriedFor::default();
         let has_deadlines = !self.deadlines.are_none() || !config.deadlines.are_none();
-        if self.priority == 0 && !has_deadlines && !waits {
+        if self.priority == 0 && !has_deadlines && !waits && self.needs.are_none() {
             return (None, None);
         }
         self.rare_constraints(config)
@@ -71,6 +73,7 @@ impl TaskOptions {
         }
         let mut constraints = TaskDeadlines::constraints(deadlines.as_ref());
         constraints.priority = self.priority;
+        constraints.needs = self.needs.get();
         constraints.retry = self.retry;
         constraints.retries_panics = self.retried_for.panics;
         constraints.retries_errors = self.retried_for.errors;
@@ -133,6 +136,17 @@ where
     /// [limit](crate::Limits::memory) too and makes control groups; see there.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.options.deadlines.memory = Some(bytes);
+        self
+    }
+
+    /// Adds an amount of a [resource](crate::PoolBuilder::resource) that the task takes while it
+    /// runs. It starts when a worker is free and all that it needs is left. In a pause between two
+    /// attempts it has nothing.
+    ///
+    /// If there is no such resource, or not as much of it in all, submitting the task is an error.
+    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
+        let declared = &self.pool.shared().config.resources;
+        self.options.needs.add(declared, resource.into(), amount);
         self
     }
 
@@ -251,6 +265,7 @@ where
     #[inline]
     fn unsubmitted(&self, argument: &A) -> Result<Submission, SubmitErrorKind> {
         let shared = self.pool.shared();
+        self.options.needs.check()?;
         let (function, encoded) = self.prepare(argument)?;
         let TaskOptions { label, retries, .. } = &self.options;
         let (deadlines, constraints) = self.options.constraints(&shared.config);

@@ -1,4 +1,3 @@
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::ledger::Grant;
@@ -17,7 +16,8 @@ impl Inventory {
     ///
     /// # Errors
     /// If the name was declared before, or does not consist of 1 to 16 lower-case letters, digits
-    /// and `_`, with a letter first; if there is none of it, or more than 65,536 numbered pieces.
+    /// and `_`, with a letter first; if there is none of it, or more than 8,192 numbered pieces of
+    /// all resources.
     pub fn declare(&mut self, name: &str, resource: Resource) -> Result<(), ResourceError> {
         let name = name.to_owned();
         if !is_name(&name) {
@@ -27,8 +27,11 @@ impl Inventory {
             return Err(ResourceError::Twice { name });
         }
         let allowed = match resource {
-            Resource::Indexed(1..=MOST_PIECES) | Resource::Sum(1..) => None,
-            Resource::Indexed(_) => Some("1 to 65,536 pieces"),
+            Resource::Indexed(1..) if self.pieces() + resource.total() <= MOST_PIECES.into() => {
+                None
+            }
+            Resource::Sum(1..) => None,
+            Resource::Indexed(_) => Some("1 to 8,192 pieces of all resources together"),
             Resource::Sum(_) => Some("at least 1"),
         };
         if let Some(allowed) = allowed {
@@ -37,6 +40,12 @@ impl Inventory {
         self.names.push(name);
         self.resources.push(resource);
         Ok(())
+    }
+
+    /// Returns the number of numbered pieces.
+    fn pieces(&self) -> u64 {
+        let indexed = self.resources.iter().filter(|it| matches!(it, Resource::Indexed(_)));
+        indexed.map(|it| it.total()).sum()
     }
 
     /// Returns the resources in the order of their declaration.
@@ -79,31 +88,51 @@ impl Inventory {
         Ok(needs)
     }
 
-    /// Returns what was taken as a text, such as `gpu=0,3 memory=2147483648`: the numbers of the
-    /// pieces, or the amount. [`indices_in`] reads it.
+    /// Returns what was taken as a text, such as `gpu=0,3 memory:2147483648`: the numbers of the
+    /// pieces, or the amount. [`indices_in`] and [`amount_in`] read it.
     pub fn describe(&self, grant: &Grant) -> String {
         let mut text = String::new();
         for (need, indices) in grant.parts() {
             let name = &self.names[usize::from(need.resource)];
             let separator = if text.is_empty() { "" } else { " " };
-            let values = if indices.is_empty() {
-                need.amount.to_string()
-            } else {
-                indices.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
-            };
             // Writing to a string cannot fail.
-            let _ = write!(text, "{separator}{name}={values}");
+            let _ = if indices.is_empty() {
+                write!(text, "{separator}{name}:{}", need.amount)
+            } else {
+                write!(text, "{separator}{name}={}", values(indices))
+            };
         }
         text
     }
+
+    /// Returns name and value of each resource that was taken: the numbers of the pieces, separated
+    /// by commas, or the amount.
+    pub fn values<'a>(&'a self, grant: &'a Grant) -> impl Iterator<Item = (&'a str, String)> {
+        grant.parts().map(|(need, indices)| {
+            let value = if indices.is_empty() { need.amount.to_string() } else { values(indices) };
+            (self.names[usize::from(need.resource)].as_str(), value)
+        })
+    }
 }
 
-/// Returns the values that a text of [`Inventory::describe`] has for a resource: the numbers of the
-/// pieces, or the amount as the only one; `None` for a resource that the text does not name.
-pub fn indices_in(text: &str, resource: &str) -> Option<Vec<u64>> {
+fn values(indices: &[u32]) -> String {
+    indices.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Returns the numbers of the pieces of a resource in a text of [`Inventory::describe`]; `None` for
+/// one that the text does not name, or that has no pieces.
+pub fn indices_in(text: &str, resource: &str) -> Option<Vec<u32>> {
     let values = text.split(' ').find_map(|part| part.strip_prefix(resource)?.strip_prefix('='))?;
-    let values: BTreeSet<u64> = values.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
-    Some(values.into_iter().collect())
+    values.split(',').map(|value| value.parse().ok()).collect()
+}
+
+/// Returns the amount of a resource in a text of [`Inventory::describe`], which is the number of
+/// pieces if it has any; `None` for one that the text does not name.
+pub fn amount_in(text: &str, resource: &str) -> Option<u64> {
+    if let Some(indices) = indices_in(text, resource) {
+        return u64::try_from(indices.len()).ok();
+    }
+    text.split(' ').find_map(|part| part.strip_prefix(resource)?.strip_prefix(':')?.parse().ok())
 }
 
 fn is_name(text: &str) -> bool {
@@ -133,7 +162,7 @@ mod tests {
         for name in ["", "GPU", "a-b", "1st", "seventeen_letters"] {
             assert!(matches!(refused(name, Resource::Sum(1)), ResourceError::Name { .. }));
         }
-        for none in [Resource::Sum(0), Resource::Indexed(0), Resource::Indexed(65_537)] {
+        for none in [Resource::Sum(0), Resource::Indexed(0), Resource::Indexed(8_189)] {
             assert!(matches!(refused("other", none), ResourceError::Amount { .. }));
         }
     }
@@ -162,11 +191,13 @@ mod tests {
         ledger.take(&inventory.resolve([("gpu", 1)]).unwrap()).unwrap();
         let needs = inventory.resolve([("memory", 7), ("gpu", 2)]).unwrap();
         let text = inventory.describe(&ledger.take(&needs).unwrap());
-        assert_eq!(text, "gpu=1,2 memory=7");
-        assert_eq!(indices_in(&text, "gpu"), Some(vec![1, 2]));
-        assert_eq!(indices_in(&text, "memory"), Some(vec![7]));
-        assert_eq!(indices_in(&text, "mem"), None);
-        assert_eq!(indices_in("", "gpu"), None);
-        assert_eq!(indices_in("gpu=x", "gpu"), None);
+        assert_eq!(text, "gpu=1,2 memory:7");
+        assert_eq!(
+            (indices_in(&text, "gpu"), amount_in(&text, "gpu")),
+            (Some(vec![1, 2]), Some(2))
+        );
+        assert_eq!((indices_in(&text, "memory"), amount_in(&text, "memory")), (None, Some(7)));
+        assert_eq!((indices_in(&text, "mem"), amount_in(&text, "mem")), (None, None));
+        assert_eq!((indices_in("", "gpu"), indices_in("gpu=x", "gpu")), (None, None));
     }
 }

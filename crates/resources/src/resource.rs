@@ -9,14 +9,15 @@ use crate::ResourceError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resource {
     /// A number of equal pieces, such as GPUs, which are numbered from 0. A task learns the numbers
-    /// of those that it got. At most 65,536.
+    /// of those that it got. All of them together are at most 8,192.
     Indexed(u32),
     /// An amount that can be divided, such as bytes of memory or licenses.
     Sum(u64),
 }
 
-/// Each piece takes a few bytes.
-pub(crate) const MOST_PIECES: u32 = 1 << 16;
+/// Maximum number of pieces of all resources. A task may get all of them, and their numbers must
+/// fit into the head of a message.
+pub(crate) const MOST_PIECES: u32 = 8192;
 
 impl Resource {
     /// Returns the amount that there is in all.

@@ -87,8 +87,9 @@ impl Resources {
     }
 
     /// Returns what a task has taken.
+    #[inline]
     pub(crate) fn granted(&self, key: TaskKey) -> Option<&Grant> {
-        self.granted.get(&key.raw())
+        if self.granted.is_empty() { None } else { self.granted.get(&key.raw()) }
     }
 
     fn update(&mut self) {

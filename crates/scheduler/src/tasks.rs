@@ -124,6 +124,7 @@ impl<T: TaskData> Tasks<T> {
     }
 
     /// Returns what a task that runs has taken of the resources.
+    #[inline]
     pub(crate) fn granted(&self, key: TaskKey) -> Option<&Grant> {
         self.resources.granted(key)
     }

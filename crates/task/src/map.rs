@@ -60,7 +60,7 @@ pub trait Chunks: fmt::Debug {
 
 /// A setting that all maps have.
 #[doc(hidden)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Setting {
     /// Number of inputs that may be taken ahead of the results that were yielded, at least 1.
     Window(usize),
@@ -69,6 +69,8 @@ pub enum Setting {
     /// The hard deadline of an item.
     Deadline(Duration),
     Retries(u32),
+    /// A resource, and the amount that a chunk takes while it runs.
+    Needs(String, u64),
 }
 
 /// Results of consecutive inputs.
@@ -88,11 +90,11 @@ pub trait Seeded: Chunks {
 #[doc(hidden)]
 pub trait Queued: Chunks {
     type Priority;
-    type Needs;
+    type Requirements;
 
     fn set_priority(&mut self, priority: Self::Priority);
 
-    fn set_needs(&mut self, needs: Self::Needs);
+    fn set_requirements(&mut self, requirements: Self::Requirements);
 }
 
 /// An iterator over the results in the order of the inputs; returned by the `map` of a pool, a
@@ -158,6 +160,15 @@ impl<C: Chunks, R, T> Map<C, R, T> {
         self
     }
 
+    /// Adds an amount of a resource that is taken while items run. Those of a chunk, which run one
+    /// after the other in one worker, share it.
+    ///
+    /// If there is no such resource, or not as much of it in all, each result is an error.
+    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
+        self.chunks.set(Setting::Needs(resource.into(), amount));
+        self
+    }
+
     /// Yields each result with the position of its input, counted from 0.
     pub fn indexed(self) -> Indexed<Self> {
         Indexed::new(self)
@@ -207,8 +218,8 @@ impl<C: Queued, R, T> Map<C, R, T> {
     }
 
     /// Sets the requirements of the items on the node that runs them.
-    pub fn needs(mut self, needs: C::Needs) -> Self {
-        self.chunks.set_needs(needs);
+    pub fn requires(mut self, requirements: C::Requirements) -> Self {
+        self.chunks.set_requirements(requirements);
         self
     }
 }

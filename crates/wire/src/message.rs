@@ -10,9 +10,11 @@
 //! then     soft and hard limit in nanoseconds, all ones for none          (Run with limits)
 //! then     offset in an arena, and length there        (Run with its argument in the arena)
 //! then     length of a trace context                   (Run with a trace context)
+//! then     length of a text of granted resources       (Run with resources)
 //!
 //! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with shared buffers, 16
-//! with a trace context. The bytes of a name, and then of a trace context, end the head.
+//! with a trace context, 32 with resources. The bytes of a name, then of a trace context, and then
+//! of the resources end the head.
 //! Flag of a Stop: 1 the worker stops after the next task, which it runs in its own process.
 //! Flag of a finished task: 1 the worker asks to be replaced.
 //! ```
@@ -81,6 +83,8 @@ pub struct Run<'a> {
     pub has_buffers: bool,
     /// The caller's [trace context](TRACE_CONTEXT_LIMIT).
     pub trace_context: Option<&'a str>,
+    /// The resources that the attempt has taken, as a text of less than 64 KiB.
+    pub granted: Option<&'a str>,
     /// The encoded argument; for a chunk, its [items](crate::items).
     pub argument: &'a [u8],
 }
@@ -153,6 +157,9 @@ pub struct Item<'a> {
 /// two processes. W3C's `traceparent` has 55, and its `tracestate` usually less than 512.
 pub const TRACE_CONTEXT_LIMIT: usize = 1024;
 
+/// Maximum number of bytes of the text that names the resources of an attempt.
+const GRANT_LIMIT: usize = NAME_LIMIT - 1;
+
 const RUN_OFFSET: u8 = 1;
 const RUN_NAME: u8 = 2;
 const STOP: u8 = 3;
@@ -169,6 +176,7 @@ const IN_ARENA: u8 = 2;
 const IS_LIMITED: u8 = 4;
 const HAS_BUFFERS: u8 = 8;
 const HAS_CONTEXT: u8 = 16;
+const HAS_GRANT: u8 = 32;
 
 /// Flag of a finished task.
 const IS_WORN: u8 = 1;
@@ -178,7 +186,7 @@ impl<'a> ToWorker<'a> {
     ///
     /// # Panics
     /// If a function's name has 64 KiB or more; registration limits names to far less. If a trace
-    /// context is too long.
+    /// context or the text of the resources is too long.
     #[inline]
     pub fn encode_head(&self, head: &mut Vec<u8>) {
         let run = match self {
@@ -194,7 +202,8 @@ impl<'a> ToWorker<'a> {
             | if run.location.is_some() { IN_ARENA } else { 0 }
             | if run.limits.are_some() { IS_LIMITED } else { 0 }
             | if run.has_buffers { HAS_BUFFERS } else { 0 }
-            | if run.trace_context.is_some() { HAS_CONTEXT } else { 0 };
+            | if run.trace_context.is_some() { HAS_CONTEXT } else { 0 }
+            | if run.granted.is_some() { HAS_GRANT } else { 0 };
         push(head, first_word(kind, flags, run.ring_index, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
@@ -215,12 +224,19 @@ impl<'a> ToWorker<'a> {
             assert!(context.len() <= TRACE_CONTEXT_LIMIT, "a trace context is at most 1 KiB long");
             push(head, context.len() as u64);
         }
+        if let Some(granted) = run.granted {
+            assert!(granted.len() <= GRANT_LIMIT, "resources are described in less than 64 KiB");
+            push(head, granted.len() as u64);
+        }
         if let Function::Name { name, .. } = run.function {
             assert!(name.len() < NAME_LIMIT, "a function's name is shorter than 64 KiB");
             head.extend_from_slice(name.as_bytes());
         }
         if let Some(context) = run.trace_context {
             head.extend_from_slice(context.as_bytes());
+        }
+        if let Some(granted) = run.granted {
+            head.extend_from_slice(granted.as_bytes());
         }
     }
 
@@ -261,11 +277,13 @@ impl<'a> ToWorker<'a> {
                 location: None,
                 has_buffers: false,
                 trace_context: None,
+                granted: None,
                 argument: reader.0,
             }));
         }
         let types = if kind == RUN_NAME { reader.word()? } else { 0 };
-        if flags & !(IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS | HAS_CONTEXT) != 0 {
+        if flags & !(IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS | HAS_CONTEXT | HAS_GRANT) != 0
+        {
             return Err(MessageError::Decode("unknown flags"));
         }
         let chunk =
@@ -277,6 +295,7 @@ impl<'a> ToWorker<'a> {
         };
         let location = if flags & IN_ARENA != 0 { Some(reader.location()?) } else { None };
         let context = if flags & HAS_CONTEXT != 0 { Some(reader.word()?) } else { None };
+        let granted = if flags & HAS_GRANT != 0 { Some(reader.word()?) } else { None };
         let function = match kind {
             RUN_OFFSET => Function::Offset(function),
             RUN_NAME => Function::Name { name: reader.name(function)?, types },
@@ -289,6 +308,7 @@ impl<'a> ToWorker<'a> {
             Some(length) => Some(reader.name(length)?),
             None => None,
         };
+        let granted = granted.map(|length| reader.name(length)).transpose()?;
         let attempt = Attempt::new(attempt);
         Ok(Self::Run(Run {
             task,
@@ -300,6 +320,7 @@ impl<'a> ToWorker<'a> {
             location,
             has_buffers: flags & HAS_BUFFERS != 0,
             trace_context,
+            granted,
             argument: reader.0,
         }))
     }

@@ -10,10 +10,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use brigade_resources::{amount_in, indices_in};
 use brigade_sys::affinity;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::sync::Mutex;
-use brigade_wire::RunLimits;
+use brigade_wire::Run;
 pub use brigade_wire::{Attempt, TaskId, WorkerId};
 
 /// Returns the id of this worker in its pool, or `None` outside a worker.
@@ -138,12 +139,31 @@ pub fn trace_context() -> Option<String> {
     with(|context| context.trace.lock().clone())
 }
 
+/// Returns the numbers of the pieces of a resource that the task that runs now has, such as those
+/// of its GPUs. See `PoolBuilder::resource`.
+///
+/// Returns `None` for a task that needs none of it, for a resource without numbered pieces, between
+/// tasks and outside a worker.
+pub fn indices(resource: &str) -> Option<Vec<u32>> {
+    with(|context| indices_in(context.granted.lock().as_deref()?, resource))
+}
+
+/// Returns the amount of a resource that the task that runs now has; of numbered pieces, their
+/// number. See `PoolBuilder::resource`.
+///
+/// Returns `None` for a task that needs none of it, between tasks and outside a worker.
+pub fn amount(resource: &str) -> Option<u64> {
+    with(|context| amount_in(context.granted.lock().as_deref()?, resource))
+}
+
 /// A worker, as its tasks see it.
 struct Context {
     /// Set once, at its start.
     origin: OnceLock<Origin>,
     current: Current,
     trace: Mutex<Option<String>>,
+    /// The text of the resources that the task has.
+    granted: Mutex<Option<String>>,
     /// The seed of the task that runs, if its stream or map has one.
     seed: Mutex<Option<u64>>,
     /// Soft and hard deadlines of the running task, in nanoseconds of the monotonic clock.
@@ -190,6 +210,7 @@ impl Context {
             origin: OnceLock::new(),
             current: Current::nothing(),
             trace: Mutex::new(None),
+            granted: Mutex::new(None),
             seed: Mutex::new(None),
             soft_end: AtomicU64::new(NO_END),
             hard_end: AtomicU64::new(NO_END),
@@ -240,27 +261,30 @@ pub(crate) fn leave() {
     with(|context| context.current.leave());
 }
 
-/// Sets the deadlines and the trace context of a task that has any, until [`clear_details`] is
-/// called.
+/// Sets the deadlines, the trace context and the resources of a task that has any, until
+/// [`clear_details`] is called.
 #[cold]
-pub(crate) fn set_details(limits: RunLimits, trace_context: Option<&str>) {
+pub(crate) fn set_details(run: &Run<'_>) {
+    let limits = run.limits;
     let now = clock::now();
     let end =
         |limit: Option<Duration>| limit.map_or(NO_END, |limit| nanos(now.saturating_add(limit)));
     with(|context| {
         context.soft_end.store(end(limits.soft()), Ordering::Relaxed);
         context.hard_end.store(end(limits.hard()), Ordering::Relaxed);
-        *context.trace.lock() = trace_context.map(str::to_owned);
+        *context.trace.lock() = run.trace_context.map(str::to_owned);
+        *context.granted.lock() = run.granted.map(str::to_owned);
     });
 }
 
-/// Clears the deadlines and the trace context of a task that has ended.
+/// Clears the deadlines, the trace context and the resources of a task that has ended.
 #[cold]
 pub(crate) fn clear_details() {
     with(|context| {
         context.soft_end.store(NO_END, Ordering::Relaxed);
         context.hard_end.store(NO_END, Ordering::Relaxed);
         *context.trace.lock() = None;
+        *context.granted.lock() = None;
     });
 }
 

@@ -203,6 +203,7 @@ impl Ready {
             location: None,
             has_buffers: false,
             trace_context: None,
+            granted: None,
             argument: &argument_bytes,
         }));
     }

@@ -46,7 +46,10 @@ const LAYERS: &[(&str, Uses)] = &[
     ("brigade-link-ipc", Only(&["brigade-windows", "brigade-wire", "brigade-sys"])),
     ("brigade-scheduler", Only(&["brigade-ids", "brigade-resources", "brigade-time"])),
     ("brigade-timer", Only(&["brigade-windows", "brigade-codec", "brigade-time", "brigade-sys"])),
-    ("brigade-worker", Only(&["brigade-windows", "brigade-resources", "brigade-wire", "brigade-sys"])),
+    (
+        "brigade-worker",
+        Only(&["brigade-windows", "brigade-resources", "brigade-wire", "brigade-sys"]),
+    ),
     (
         "brigade-task",
         Only(&[

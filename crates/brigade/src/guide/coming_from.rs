@@ -337,13 +337,13 @@
 //! | `result.get()`, `ray.get(ref)` | `handle.wait()?` |
 //! | `group(f.s(x) for x in xs)()` | `cluster.map(&F, xs)` |
 //! | `max_retries=3`, `time_limit=1` | `cluster.task(&F).retries(3).deadline(second)` |
-//! | `queue="gpu"`, `num_gpus=1` | `.needs(Needs::new().label("gpu"))` |
+//! | `queue="gpu"`, `num_gpus=1` | `.requires(Requirements::new().label("gpu"))` |
 //! | `revoke(id, terminate=True)`, `ray.cancel` | `handle.kill()` |
 //!
 //! ```no_run
 //! # #[cfg(feature = "cluster")]
 //! # mod example {
-//! # use brigade::{Key, cluster::{Cluster, Needs, Node}};
+//! # use brigade::{Key, cluster::{Cluster, Requirements, Node}};
 //! # use std::time::Duration;
 //! # fn f(x: u32) -> u32 { x }
 //! static F: Key<u32, u32> = Key::new("f/1", f);
@@ -352,7 +352,7 @@
 //! let cluster = Cluster::connect(url)?;
 //! cluster.submit(&F, x)?.wait()?;
 //! let values: Result<Vec<u32>, _> = cluster.map(&F, 0..9).collect();
-//! let task = cluster.task(&F).retries(3).deadline(second).needs(Needs::new().label("gpu"));
+//! let task = cluster.task(&F).retries(3).deadline(second).requires(Requirements::new().label("gpu"));
 //! task.submit(x)?.kill();
 //! # Ok(())
 //! # }

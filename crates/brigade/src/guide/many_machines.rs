@@ -80,7 +80,7 @@
 //!
 //! # Which node?
 //!
-//! `Needs` says what a task requires: cores, memory, labels. A node offers what it has. A label
+//! `Requirements` says what a task requires: cores, memory, labels. A node offers what it has. A label
 //! such as `gpu` keeps tasks on the machines that have one.
 //!
 //! # A task that kills nodes

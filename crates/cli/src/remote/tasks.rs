@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use brigade::cluster::{Batch, ClusterError, ClusterHandle, Needs};
+use brigade::cluster::{Batch, ClusterError, ClusterHandle, Requirements};
 use brigade::pool::{TaskError, TaskErrorKind};
 use brigade::runner::{Ending, News, Remote, RemoteAttempt, RemoteReport, Stopper};
 use parking_lot::Mutex;
@@ -40,7 +40,7 @@ struct Submitted {
     handle: ClusterHandle<CommandReport>,
     item: String,
     command: RemoteCommand,
-    needs: Needs,
+    needs: Requirements,
     is_ended: bool,
     /// Number of times that another run has cancelled the attempt.
     cancellations: u32,
@@ -80,11 +80,11 @@ impl<'cluster> Tasks<'cluster> {
         ticket: u64,
         item: &str,
         command: &RemoteCommand,
-        needs: &Needs,
+        needs: &Requirements,
     ) -> Result<ClusterHandle<CommandReport>, String> {
         self.inbox.state.lock().tickets.insert(item.to_owned(), ticket);
         let task = self.batch.task(item, &COMMAND).map_err(|error| error.to_string())?;
-        let submitted = task.needs(needs.clone()).announce_start().submit(command.clone());
+        let submitted = task.requires(needs.clone()).announce_start().submit(command.clone());
         let handle = submitted.map_err(|error| error.to_string())?;
         let inbox = Arc::clone(&self.inbox);
         handle.on_done(move |outcome| {
@@ -93,10 +93,12 @@ impl<'cluster> Tasks<'cluster> {
         Ok(handle)
     }
 
-    fn needs(&self, cores: Option<usize>) -> Needs {
+    fn needs(&self, cores: Option<usize>) -> Requirements {
         let cores = cores.map(|cores| u32::try_from(cores).unwrap_or(u32::MAX));
-        let needs = cores.or(self.settings.cores_per_job).map_or_else(Needs::new, Needs::cores);
-        self.settings.labels.iter().fold(needs.label(LABEL), Needs::label)
+        let needs = cores
+            .or(self.settings.cores_per_job)
+            .map_or_else(Requirements::new, Requirements::cores);
+        self.settings.labels.iter().fold(needs.label(LABEL), Requirements::label)
     }
 
     /// Submits an attempt again that another run has cancelled. Returns its end if it cannot be.

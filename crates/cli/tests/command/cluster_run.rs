@@ -5,7 +5,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use brigade::Key;
-use brigade::cluster::{Cluster, Needs};
+use brigade::cluster::{Cluster, Requirements};
 use brigade_testkit::{NatsServer, Watchdog};
 
 use crate::common::{PATIENCE, RunOutput, TestDir, is_alive, pids, signal, until};
@@ -191,7 +191,7 @@ fn a_job_of_a_killed_node_is_gone_and_runs_elsewhere() {
     let cluster = Cluster::builder().url(world.server.url()).lease(lease).connect();
     let cluster = cluster.expect("a cluster");
     // Creates the lane with this lease.
-    let task = cluster.task(&NOTHING).needs(Needs::new().label("commands"));
+    let task = cluster.task(&NOTHING).requires(Requirements::new().label("commands"));
     assert!(task.submit(()).expect("submitted").cancel());
     let first = world.node("alpha", "1");
     let line = "setsid sleep 1000 & echo $! $$ >> pids; if [ -e go ]; then exit; fi; sleep 1000";

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::message::{Body, DeadLetterMessage, History, ItemsBuilder, TaskHead, TaskMessage};
     use crate::names::{Lane, Names, Priority, Queue};
-    use crate::needs::Class;
+    use crate::requirements::Class;
     use crate::setup::QueueSettings;
     use crate::tests::stale_server::{Consumers, StaleServer};
 

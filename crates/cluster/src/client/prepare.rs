@@ -49,7 +49,7 @@ impl Place {
                 (TaskKey { origin: origin.clone(), item: item.clone() }, *may_be_done)
             }
         };
-        let class = settings.needs.class().map_err(|error| refused(&error))?;
+        let class = settings.requirements.class().map_err(|error| refused(&error))?;
         let lane = Lane { priority: settings.priority, class };
         let input_hashes = if key.origin.is_batch() { hashes } else { Vec::new() };
         let mut head = TaskHead::new(key.clone(), name);

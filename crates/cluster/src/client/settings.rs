@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::message::TaskHead;
 use crate::names::Priority;
-use crate::needs::Needs;
+use crate::requirements::Requirements;
 
 /// Settings of a task.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub(super) struct Settings {
     pub(super) retries: u32,
     pub(super) max_deaths: u32,
     pub(super) priority: Priority,
-    pub(super) needs: Needs,
+    pub(super) requirements: Requirements,
     pub(super) announces_start: bool,
     /// A hash of the types of the function.
     pub(super) types: u64,
@@ -31,7 +31,7 @@ impl Default for Settings {
             retries: 0,
             max_deaths: TaskHead::MAX_DEATHS,
             priority: Priority::default(),
-            needs: Needs::default(),
+            requirements: Requirements::default(),
             announces_start: false,
             types: 0,
         }

@@ -22,7 +22,7 @@ use super::shared::{Command, Shared};
 use super::submission::{Admission, Submission, Target};
 use crate::clock::now;
 use crate::names::Priority;
-use crate::needs::Needs;
+use crate::requirements::Requirements;
 
 /// Time that [`ClusterTask::try_submit`] waits for the server.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
@@ -99,8 +99,15 @@ where
 
     /// Sets the requirements. Only nodes that meet all of them run the task; without any, it waits
     /// in the queue.
-    pub fn needs(mut self, needs: Needs) -> Self {
-        self.settings.needs = needs;
+    pub fn requires(mut self, requirements: Requirements) -> Self {
+        self.settings.requirements = requirements;
+        self
+    }
+
+    /// Adds an amount of a [resource](crate::NodeBuilder::resource) that the task takes while it
+    /// runs. Only nodes that have as much of it run the task.
+    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
+        self.settings.requirements.add_resource(resource.into(), amount);
         self
     }
 

@@ -1,7 +1,7 @@
 //! Tests of names.
 
 use super::*;
-use crate::needs::Needs;
+use crate::requirements::Requirements;
 
 #[test]
 fn texts_that_would_change_a_subject_are_refused() {
@@ -31,7 +31,7 @@ fn no_item_of_a_user_is_a_chunk() {
 
 #[test]
 fn a_lane_is_found_again_by_its_consumer() {
-    let class = Needs::cores(4).label("gpu").class().unwrap();
+    let class = Requirements::cores(4).label("gpu").class().unwrap();
     for priority in Priority::ALL {
         let lane = Lane { priority, class: class.clone() };
         assert_eq!(Lane::of_consumer(&lane.consumer()), Some(lane));

@@ -9,8 +9,8 @@ use super::functions::Functions;
 use super::running::RunningNode;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
-use crate::needs::Needs;
 use crate::queue_options::{QueueOptions, impl_queue_options};
+use crate::requirements::Requirements;
 
 /// A machine's share in a cluster: takes tasks from the queue, runs them in a local pool, and
 /// records their outcomes.
@@ -53,7 +53,7 @@ pub struct NodeBuilder {
     /// Name of a function that was registered twice.
     pub(super) duplicate: Option<&'static str>,
     pub(super) pool: PoolBuilder,
-    pub(super) offer: Needs,
+    pub(super) offer: Requirements,
     pub(super) choice: NodeChoice,
     pub(super) status_address: Option<String>,
     pub(super) handles_signals: bool,
@@ -69,7 +69,7 @@ impl NodeBuilder {
             functions: Functions::default(),
             duplicate: None,
             pool: Pool::builder(),
-            offer: Needs::new(),
+            offer: Requirements::new(),
             choice: NodeChoice { only_label: None, has_backlog: true },
             status_address: None,
             handles_signals: false,

@@ -120,7 +120,7 @@ fn status_of(status: StatusCode, subject: &Subject, inbox: &str) -> FromServer {
 mod tests {
     use super::*;
     use crate::names::Priority;
-    use crate::needs::Class;
+    use crate::requirements::Class;
 
     #[test]
     fn both_forms_of_acknowledgments_are_read() {

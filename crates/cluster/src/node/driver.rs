@@ -32,8 +32,8 @@ use crate::connection::{Connection, LinkEvent, log_link};
 use crate::error::ClusterError;
 use crate::message::{CancelMessage, History};
 use crate::names::Lane;
-use crate::needs::Needs;
 use crate::publisher::{Answer, Publisher, Refusal, RefusalKind};
+use crate::requirements::Requirements;
 
 /// Messages that are taken at a time, so that other events get their turn.
 const MESSAGES_AT_A_TIME: usize = 256;
@@ -73,7 +73,7 @@ pub(super) struct Driver {
     commands: UnboundedReceiver<Command>,
     machine: Machine,
     functions: Functions,
-    offer: Needs,
+    offer: Requirements,
     /// The label without which no task is taken.
     only_label: Option<String>,
     runs: Runs,
@@ -124,7 +124,7 @@ pub(super) struct Parts {
     pub(super) connection: Connection,
     pub(super) context: QueueContext,
     pub(super) functions: Functions,
-    pub(super) offer: Needs,
+    pub(super) offer: Requirements,
     pub(super) choice: NodeChoice,
     pub(super) pool: Arc<Pool>,
     pub(super) shared: Arc<Shared>,

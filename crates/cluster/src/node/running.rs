@@ -27,7 +27,7 @@ use super::status::Shared;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
 use crate::names::{Lane, Priority};
-use crate::needs::Class;
+use crate::requirements::Class;
 
 /// Time for which a killed pool is waited for.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);

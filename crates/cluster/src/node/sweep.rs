@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::message::{Body, ItemsBuilder, TaskHead};
     use crate::names::{ItemId, Names, Origin, Priority, Queue, TaskKey};
-    use crate::needs::Class;
+    use crate::requirements::Class;
     use crate::setup::QueueSettings;
     use crate::tests::stale_server::{Consumers, StaleServer};
 

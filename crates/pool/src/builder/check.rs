@@ -20,6 +20,11 @@ impl PoolBuilder {
     pub(super) fn check(self) -> Result<Config, PoolError> {
         let Self { workers, cores, cores_per_worker, finalizer, mut config, .. } = self;
         check_not_zero(&config, cores_per_worker)?;
+        for (name, resource) in &self.resources {
+            let declared = config.resources.declare(name, *resource);
+            declared.or_else(|error| require(false, "resource", || error.to_string()))?;
+        }
+        config.scheduler.resources = config.resources.resources().to_vec();
         let limit = config.supervisor.message_limit;
         require((64..=u32::MAX as usize).contains(&limit), "message_limit", || {
             format!(

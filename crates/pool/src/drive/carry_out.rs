@@ -278,6 +278,7 @@ impl Core {
             let assignment = Assignment { worker, attempt, table, ring_index };
             emitted.begin(assignment, self.scheduler.is_open());
         }
+        let granted = self.scheduler.granted(key).map(|granted| self.resources.describe(granted));
         let (head, limit) = (&mut self.head, self.message_limit);
         let mut bytes = 0;
         let sent = cell.with_argument(|argument, chunk, span| {
@@ -286,7 +287,7 @@ impl Core {
             let arm = |table: &SlotTable| table.arm(ring_index, slot_tag(task, attempt));
             let function = cell.function(connection.same_build);
             if let (true, Function::Offset(function), ArgumentRef::Bytes(argument)) =
-                (cell.is_ordinary(), function, argument)
+                (cell.is_ordinary() && granted.is_none(), function, argument)
             {
                 // By far the most common case.
                 bytes = argument.len();
@@ -318,6 +319,7 @@ impl Core {
                 location,
                 has_buffers,
                 trace_context,
+                granted: granted.as_deref(),
                 argument,
             };
             head.clear();

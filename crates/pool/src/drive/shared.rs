@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use brigade_resources::Inventory;
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef, WorkerStatus};
 use brigade_supervisor::{Jobs, Orders, Supervisor, note};
@@ -78,6 +79,7 @@ pub(super) struct Core {
     pub(super) replies: VecDeque<Event<TaskCell>>,
     pub(super) head: Vec<u8>,
     pub(super) message_limit: usize,
+    pub(super) resources: Inventory,
     /// Workers are in a sandbox, and not to be trusted.
     pub(super) distrusts: bool,
     pub(super) submitted: usize,
@@ -116,6 +118,7 @@ impl Shared {
             replies: VecDeque::new(),
             head: Vec::new(),
             message_limit: config.supervisor.message_limit,
+            resources: config.resources.clone(),
             distrusts: config.is_sandboxed(),
             submitted: 0,
             blocked: Blocked::default(),

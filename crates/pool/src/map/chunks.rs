@@ -24,8 +24,9 @@ use crate::Pool;
 use crate::buffers::ItemBuffers;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkOwner;
-use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
+use crate::error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::function_ref::FunctionRef;
+use crate::needs::TaskNeeds;
 use crate::payload::append_buffers;
 use crate::task::label_of;
 use crate::when_full::WhenFull;
@@ -85,6 +86,8 @@ pub struct Chunks<'pool, I: Iterator> {
     retries: u32,
     /// The hard deadline of an item, if it differs from that of the pool's tasks.
     deadline: Option<Duration>,
+    /// Resources that a chunk takes.
+    needs: TaskNeeds,
     sizing: Sizing,
     /// Encoded inputs that were taken and not submitted. They stay here for long only if the input
     /// iterator has panicked.
@@ -139,6 +142,7 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
             window: None,
             retries: 0,
             deadline: None,
+            needs: TaskNeeds::default(),
             sizing,
             filling: Vec::new(),
             filled: 0,
@@ -153,6 +157,15 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
             current: None,
             when_full: WhenFull::Wait,
             unsent: 0,
+        }
+    }
+
+    fn add_need(&mut self, resource: String, amount: u64) {
+        self.needs.add(&self.pool.shared().config.resources, resource, amount);
+        if let Err(kind) = self.needs.check() {
+            let error = SubmitError::new(kind, ()).into_task_error();
+            (self.function, self.seeded) = (Err(error.clone()), Err(error));
+            self.refused = true;
         }
     }
 

@@ -180,6 +180,14 @@ where
         self
     }
 
+    /// Adds an amount of a resource that each task takes while it runs; see
+    /// [`TaskBuilder::needs`](crate::TaskBuilder::needs).
+    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
+        let declared = &self.pool.shared().config.resources;
+        self.settings.task.needs.add(declared, resource.into(), amount);
+        self
+    }
+
     /// Sets the priority of the tasks; see [`TaskBuilder::priority`](crate::TaskBuilder::priority).
     pub fn priority(mut self, priority: i32) -> Self {
         self.settings.task.priority = priority;
@@ -195,11 +203,16 @@ where
     /// Starts the stream.
     ///
     /// # Errors
-    /// [`PoolError::Configuration`] if workers cannot call the function, [`PoolError::Forked`].
+    /// [`PoolError::Configuration`] if workers cannot call the function, or there is not what its
+    /// tasks need; [`PoolError::Forked`].
     pub fn start(&self) -> Result<Stream<A, R>, PoolError> {
         let shared = self.pool.shared();
         if shared.is_forked() {
             return Err(PoolError::Forked);
+        }
+        if let Err(error) = self.settings.task.needs.check() {
+            let problem = error.to_string();
+            return Err(PoolError::Configuration { field: "needs", problem });
         }
         let function = if self.settings.seed.is_some() { &self.seeded } else { &self.function };
         let function = function

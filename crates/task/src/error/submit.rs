@@ -43,6 +43,12 @@ pub enum SubmitErrorKind {
         /// Reason for the failure.
         message: String,
     },
+    /// The pool has not what the task needs.
+    #[error("the task can never run: {message}")]
+    Needs {
+        /// Description of what is missing.
+        message: String,
+    },
     /// This process is a fork of the one that built the pool.
     #[error("the pool belongs to another process: {FORKED}")]
     Forked,
@@ -95,6 +101,7 @@ impl<A> SubmitError<A> {
             SubmitErrorKind::Forked => TaskErrorKind::Forked,
             SubmitErrorKind::PoolClosed => TaskErrorKind::PoolClosed,
             SubmitErrorKind::Disconnected { reason } => TaskErrorKind::Disconnected { reason },
+            SubmitErrorKind::Needs { .. } => TaskErrorKind::Function { message },
             SubmitErrorKind::TooLarge { .. } => TaskErrorKind::Codec { message },
             // The pool is still open; the task was given up before it started.
             SubmitErrorKind::Full | SubmitErrorKind::TimedOut => TaskErrorKind::Cancelled,

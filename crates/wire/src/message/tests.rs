@@ -92,16 +92,17 @@ proptest! {
         name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
         chunk in proptest::option::of(chunks()), location in proptest::option::of(locations()),
         limits in limits(), has_buffers: bool, context in proptest::option::of("[0-9a-fß-]{0,60}"),
+        granted in proptest::option::of("[a-z0-9=:, ]{0,60}"),
     ) {
         let function = function(offset, name.as_deref());
         let argument = &argument;
         let run = Run {
             task, attempt, ring_index, function, chunk, limits, location, has_buffers,
-            trace_context: context.as_deref(), argument,
+            trace_context: context.as_deref(), granted: granted.as_deref(), argument,
         };
         let inline = RunInline { task, attempt, ring_index, function: offset };
         let is_inline = function == Function::Offset(offset)
-            && Run { chunk: None, limits: RunLimits::NONE, location: None, has_buffers: false, trace_context: None, ..run } == run;
+            && Run { chunk: None, limits: RunLimits::NONE, location: None, has_buffers: false, trace_context: None, granted: None, ..run } == run;
         let message = ToWorker::Run(run);
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
@@ -243,11 +244,12 @@ fn a_head_is_words_in_little_endian() {
         location: None,
         has_buffers: false,
         trace_context: Some("cd"),
+        granted: Some("e=1"),
         argument: &[9],
     })
     .encode_head(&mut run);
-    let mut expected = words(&[0x0000_0003_0405_1102, 0x0102, 2, 7, 0x0000_0007_0000_0006, 2]);
-    expected.extend(b"abcd");
+    let mut expected = words(&[0x0000_0003_0405_3102, 0x0102, 2, 7, 0x0000_0007_0000_0006, 2, 3]);
+    expected.extend(b"abcde=1");
     assert_eq!(run, expected);
 
     let mut finished = Vec::new();

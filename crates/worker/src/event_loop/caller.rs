@@ -115,7 +115,8 @@ impl<'a> Caller<'a> {
         invocation.store_large = Some(put);
         invocation.leftover = Some(leftover);
         invocation.outlet = outlet;
-        let has_details = run.limits.are_some() || run.trace_context.is_some();
+        let has_details =
+            run.limits.are_some() || run.trace_context.is_some() || run.granted.is_some();
         Self { run, has_details, store, invocation }
     }
 
@@ -141,7 +142,7 @@ impl<'a> Caller<'a> {
         self.invocation.result.clear();
         self.invocation.has_buffers = false;
         if self.has_details {
-            context::set_details(self.run.limits, self.run.trace_context);
+            context::set_details(self.run);
         }
         let (attempt, store) = (self.run.attempt, self.store);
         let performed = if self.run.has_buffers {

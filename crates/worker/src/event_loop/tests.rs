@@ -98,6 +98,7 @@ impl Host {
             location: None,
             has_buffers: false,
             trace_context: None,
+            granted: None,
             argument,
         }));
         task
@@ -158,6 +159,7 @@ impl Host {
             location: None,
             has_buffers,
             trace_context: None,
+            granted: None,
             argument,
         }));
     }
@@ -500,6 +502,7 @@ fn a_task_with_a_stale_or_invalid_slot_is_skipped() {
             location: None,
             has_buffers: false,
             trace_context: None,
+            granted: None,
             argument: &[],
         };
         host.post(&ToWorker::Run(run));

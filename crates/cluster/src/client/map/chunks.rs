@@ -24,7 +24,7 @@ use crate::client::shared::{Command, Shared};
 use crate::clock::{Monotonic, now};
 use crate::error::ClusterError;
 use crate::names::Priority;
-use crate::needs::Needs;
+use crate::requirements::Requirements;
 
 /// Number of inputs that are taken ahead, unless the map has its own.
 const WINDOW: usize = 1 << 18;
@@ -210,6 +210,9 @@ where
             Setting::Chunk(items) => self.sizing.fix(u32::try_from(items).unwrap_or(u32::MAX)),
             Setting::Deadline(limit) => self.settings.deadline = Some(limit),
             Setting::Retries(retries) => self.settings.retries = retries,
+            Setting::Needs(resource, amount) => {
+                self.settings.requirements.add_resource(resource, amount)
+            }
         }
     }
 }
@@ -219,14 +222,14 @@ where
     I::Item: Serialize + 'static,
 {
     type Priority = Priority;
-    type Needs = Needs;
+    type Requirements = Requirements;
 
     fn set_priority(&mut self, priority: Priority) {
         self.settings.priority = priority;
     }
 
-    fn set_needs(&mut self, needs: Needs) {
-        self.settings.needs = needs;
+    fn set_requirements(&mut self, requirements: Requirements) {
+        self.settings.requirements = requirements;
     }
 }
 

@@ -19,9 +19,9 @@ use crate::endpoint::Endpoint;
 use crate::input_hash::input_hash;
 use crate::message::{Items, OutcomeBuilder, OutcomeHead, OutcomeMessage, TaskMessage};
 use crate::names::{Lane, Names, Priority, Queue};
-use crate::needs::Class;
 use crate::payload::Payloads;
 use crate::publisher::{Publication, Publisher};
+use crate::requirements::Class;
 use crate::setup::QueueSettings;
 
 /// A node in a thread of the test. It ends when it is dropped.

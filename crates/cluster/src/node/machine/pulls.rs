@@ -271,7 +271,7 @@ impl Pulls {
 mod tests {
     use super::*;
     use crate::names::Priority;
-    use crate::needs::Class;
+    use crate::requirements::Class;
 
     fn at(millis: u64) -> Monotonic {
         Monotonic::ZERO + Duration::from_millis(millis)

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::message::DeliveryId;
 use crate::names::{ItemId, Lane, Origin, Priority};
-use crate::needs::Class;
+use crate::requirements::Class;
 
 const LEASE: Duration = Duration::from_secs(10);
 const MAX_DEATHS: u64 = 3;

@@ -78,6 +78,7 @@ where
             Setting::Chunk(items) => self.sizing.fix(items),
             Setting::Deadline(limit) => self.deadline = Some(limit),
             Setting::Retries(retries) => self.retries = retries,
+            Setting::Needs(resource, amount) => self.add_need(resource, amount),
         }
     }
 }

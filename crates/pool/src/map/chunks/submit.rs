@@ -71,7 +71,9 @@ impl<I: Iterator> Chunks<'_, I> {
         let config = &self.pool.shared().config;
         let limits = Deadlines { hard: self.deadline, ..Deadlines::default() }.or(config.deadlines);
         let deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace).map(Box::new);
-        let constraints = deadlines.as_deref().map(|it| Box::new(self.constraints(it, &shape)));
+        let is_constrained = deadlines.is_some() || !self.needs.are_none();
+        let constraints =
+            is_constrained.then(|| Box::new(self.constraints(deadlines.as_deref(), &shape)));
         let (label, progress) = (self.label.clone(), Box::new(progress));
         let mut cell = TaskCell::chunk(items.first, function, encoded, label, deadlines, progress);
         self.pool.shared().open_span(&cell, Some(items.count));
@@ -88,8 +90,13 @@ impl<I: Iterator> Chunks<'_, I> {
     /// Returns the scheduling constraints of a chunk. The start of the current item is not known
     /// exactly, so a chunk gets extra time in which its last item may start. In a chunk of a fixed
     /// size, the items share their time.
-    fn constraints(&self, deadlines: &TaskDeadlines, shape: &brigade_wire::Chunk) -> Constraints {
-        let mut constraints = TaskDeadlines::constraints(Some(deadlines));
+    fn constraints(
+        &self,
+        deadlines: Option<&TaskDeadlines>,
+        shape: &brigade_wire::Chunk,
+    ) -> Constraints {
+        let mut constraints = TaskDeadlines::constraints(deadlines);
+        constraints.needs = self.needs.get();
         constraints.items_share_limit = self.sizing.is_fixed();
         constraints.hard_limit = constraints.hard_limit.map(|limit| {
             if constraints.items_share_limit {

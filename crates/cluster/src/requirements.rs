@@ -1,6 +1,6 @@
 //! Requirements of a task, what a node offers, and the class in which equal requirements meet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -21,21 +21,22 @@ const CLASS_LIMIT: usize = 64;
 /// Requirements of a task: only nodes that meet all of them take it.
 ///
 /// ```
-/// use brigade_cluster::Needs;
+/// use brigade_cluster::Requirements;
 ///
-/// let needs = Needs::cores(4).memory_gib(8).label("gpu");
-/// assert!(needs.are_met_by(&Needs::cores(8).memory_gib(16).label("gpu").label("fast")));
-/// assert!(!needs.are_met_by(&Needs::cores(8).memory_gib(16)));
+/// let needs = Requirements::cores(4).memory_gib(8).label("gpu");
+/// assert!(needs.are_met_by(&Requirements::cores(8).memory_gib(16).label("gpu").label("fast")));
+/// assert!(!needs.are_met_by(&Requirements::cores(8).memory_gib(16)));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[must_use = "requirements are nothing until a task or a node gets them"]
-pub struct Needs {
+pub struct Requirements {
     cores: u32,
     memory_gib: u32,
     labels: BTreeSet<String>,
+    resources: BTreeMap<String, u64>,
 }
 
-impl Needs {
+impl Requirements {
     /// Creates requirements that every node meets.
     pub fn new() -> Self {
         Self::default()
@@ -65,17 +66,40 @@ impl Needs {
         self
     }
 
+    /// Adds an amount of a [resource](crate::NodeBuilder::resource) that the task takes while it
+    /// runs. A name is spelled like a label.
+    pub fn resource(mut self, name: impl Into<String>, amount: u64) -> Self {
+        self.add_resource(name.into(), amount);
+        self
+    }
+
+    pub(crate) fn add_resource(&mut self, name: String, amount: u64) {
+        if amount > 0 {
+            let sum = self.resources.entry(name).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+    }
+
+    /// Returns the resources that are required, with their amounts.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.resources.iter().map(|(name, amount)| (name.as_str(), *amount))
+    }
+
     /// Returns `true` if a label of the node is required.
     pub(crate) fn has_label(&self, label: &str) -> bool {
         self.labels.contains(label)
     }
 
-    /// Returns `true` if a node that offers this for each of its workers may run the task.
+    /// Returns `true` if a node that offers this may run the task: cores and memory for each of its
+    /// workers, and resources for all of them together.
     pub fn are_met_by(&self, offer: &Self) -> bool {
         // A task without requirements also runs on a node that says nothing of itself.
         self.cores <= offer.cores.max(1)
             && self.memory_gib <= offer.memory_gib
             && self.labels.is_subset(&offer.labels)
+            && self.resources().all(|(name, amount)| {
+                offer.resources.get(name).is_some_and(|offered| amount <= *offered)
+            })
     }
 
     /// Returns the class of these requirements.
@@ -86,6 +110,9 @@ impl Needs {
         if let Some(label) = self.labels.iter().find(|label| !is_label(label)) {
             return Err(NameError { what: "the label of a node", text: label.clone() });
         }
+        if let Some(name) = self.resources.keys().find(|name| !is_label(name)) {
+            return Err(NameError { what: "the name of a resource", text: name.clone() });
+        }
         let text = self.to_string();
         if text.len() > CLASS_LIMIT {
             return Err(NameError { what: "requirements", text });
@@ -94,17 +121,19 @@ impl Needs {
     }
 }
 
-impl fmt::Display for Needs {
+impl fmt::Display for Requirements {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cores = (self.cores > 0).then(|| format!("c{}", self.cores));
         let memory = (self.memory_gib > 0).then(|| format!("m{}", self.memory_gib));
+        let resources = self.resources().map(|(name, amount)| format!("{name}={amount}"));
+        let labels = self.labels.iter().cloned();
         let parts: Vec<String> =
-            cores.into_iter().chain(memory).chain(self.labels.iter().cloned()).collect();
+            cores.into_iter().chain(memory).chain(labels).chain(resources).collect();
         if parts.is_empty() { out.write_str(ANY) } else { out.write_str(&parts.join("-")) }
     }
 }
 
-impl FromStr for Needs {
+impl FromStr for Requirements {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
@@ -118,6 +147,12 @@ impl FromStr for Needs {
                 needs.cores = cores;
             } else if let Some(memory) = amount(part, 'm') {
                 needs.memory_gib = memory;
+            } else if let Some((name, amount)) = part.split_once('=') {
+                let amount = amount.parse().map_err(|_| refused())?;
+                if !is_label(name) {
+                    return Err(refused());
+                }
+                needs.add_resource(name.to_owned(), amount);
             } else if is_label(part) {
                 needs.labels.insert(part.to_owned());
             } else {
@@ -149,13 +184,13 @@ fn is_label(text: &str) -> bool {
         && !is_amount
 }
 
-/// Requirements in their only spelling, such as `any` or `c4-m8-gpu`.
+/// Requirements in their only spelling, such as `any` or `c4-m8-gpu-licenses=3`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Class(Arc<str>);
 
 impl Class {
-    pub(crate) fn needs(&self) -> Needs {
+    pub(crate) fn needs(&self) -> Requirements {
         // A class is made of requirements, so they can be read again.
         self.0.parse().unwrap_or_default()
     }
@@ -171,7 +206,7 @@ impl FromStr for Class {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        text.parse::<Needs>().map(|_| Self(text.into()))
+        text.parse::<Requirements>().map(|_| Self(text.into()))
     }
 }
 
@@ -207,12 +242,28 @@ mod tests {
 
     #[test]
     fn equal_requirements_have_one_spelling() {
-        let needs = Needs::cores(4).label("gpu").memory_gib(8).label("fast");
+        let needs = Requirements::cores(4).label("gpu").memory_gib(8).label("fast");
+        let needs = needs.resource("licenses", 1).resource("licenses", 2).resource("none", 0);
         let class = needs.class().unwrap();
-        assert_eq!(class.to_string(), "c4-m8-fast-gpu");
+        assert_eq!(class.to_string(), "c4-m8-fast-gpu-licenses=3");
         assert_eq!(class.needs(), needs);
-        assert_eq!(Needs::new().class().unwrap(), Class::default());
-        for text in ["gpu-fast", "m8-c4", "c4-c4", "c04", "any-gpu", "", "a--b", "c+4"] {
+        assert_eq!(Requirements::new().class().unwrap(), Class::default());
+        for text in [
+            "gpu-fast",
+            "m8-c4",
+            "c4-c4",
+            "c04",
+            "any-gpu",
+            "",
+            "a--b",
+            "c+4",
+            "gpu=01",
+            "gpu=0",
+            "gpu=",
+            "gpu=1-a",
+            "gpu=1-gpu=1",
+            "G=1",
+        ] {
             assert!(text.parse::<Class>().is_err(), "{text}");
         }
     }
@@ -220,15 +271,16 @@ mod tests {
     #[test]
     fn labels_that_read_as_something_else_are_refused() {
         for label in ["c4", "m8", "any", "a-b", "a.b", "", "GPU", "4x"] {
-            assert!(Needs::new().label(label).class().is_err(), "{label}");
+            assert!(Requirements::new().label(label).class().is_err(), "{label}");
         }
-        assert!(Needs::new().label("cpu_7").class().is_ok());
+        assert!(Requirements::new().label("cpu_7").class().is_ok());
     }
 
     #[test]
     fn a_node_that_says_nothing_runs_tasks_without_requirements() {
-        assert!(Needs::new().are_met_by(&Needs::new()));
-        assert!(Needs::cores(1).are_met_by(&Needs::new()));
-        assert!(!Needs::cores(2).are_met_by(&Needs::new()));
+        assert!(Requirements::new().are_met_by(&Requirements::new()));
+        assert!(Requirements::cores(1).are_met_by(&Requirements::new()));
+        assert!(!Requirements::cores(2).are_met_by(&Requirements::new()));
+        assert!(!Requirements::new().resource("gpu", 1).are_met_by(&Requirements::new()));
     }
 }
