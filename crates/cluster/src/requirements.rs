@@ -190,7 +190,7 @@ fn is_label(text: &str) -> bool {
 pub(crate) struct Class(Arc<str>);
 
 impl Class {
-    pub(crate) fn needs(&self) -> Requirements {
+    pub(crate) fn requirements(&self) -> Requirements {
         // A class is made of requirements, so they can be read again.
         self.0.parse().unwrap_or_default()
     }
@@ -246,7 +246,7 @@ mod tests {
         let needs = needs.resource("licenses", 1).resource("licenses", 2).resource("none", 0);
         let class = needs.class().unwrap();
         assert_eq!(class.to_string(), "c4-m8-fast-gpu-licenses=3");
-        assert_eq!(class.needs(), needs);
+        assert_eq!(class.requirements(), needs);
         assert_eq!(Requirements::new().class().unwrap(), Class::default());
         for text in [
             "gpu-fast",

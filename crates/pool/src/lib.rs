@@ -70,10 +70,10 @@ mod when_full;
 #[cfg(not(feature = "cores"))]
 use no_cores as cores;
 
+pub use brigade_resources::Resource;
 pub use brigade_sandbox::{Hold, Layer, Limit, Limits, SandboxReport};
 #[cfg(feature = "sandbox")]
 pub use brigade_sandbox::{Sandbox, SandboxError};
-pub use brigade_resources::Resource;
 pub use brigade_scheduler::{Retry, Shutdown, ShutdownReport};
 pub use brigade_supervisor::{Start, Stdio};
 pub use brigade_sys::process::Exit;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use brigade_pool::{Encoded, Key, Pool, PoolBuilder};
+use brigade_pool::{Encoded, Key, Pool, PoolBuilder, Resource};
 
 use super::driver::NodeChoice;
 use super::functions::Functions;
@@ -118,6 +118,14 @@ impl NodeBuilder {
     pub fn cores_per_worker(mut self, cores: usize) -> Self {
         self.pool = self.pool.cores_per_worker(cores);
         self.offer = self.offer.with_cores(u32::try_from(cores).unwrap_or(u32::MAX));
+        self
+    }
+
+    /// Declares a resource of the node, of which its tasks take what they
+    /// [need](crate::ClusterTask::needs); see [`PoolBuilder::resource`]. The node takes no more tasks
+    /// from the queue than it has resources for.
+    pub fn resource(mut self, name: impl Into<String>, resource: Resource) -> Self {
+        self.pool = self.pool.resource(name, resource);
         self
     }
 

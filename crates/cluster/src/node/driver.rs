@@ -147,6 +147,7 @@ impl Driver {
         let settings = Settings {
             name: shared.name.clone(),
             workers: u32::try_from(pool.workers()).unwrap_or(u32::MAX),
+            resources: offer.resources().map(|(name, total)| (name.to_owned(), total)).collect(),
             lease,
             functions: functions.names(),
             has_backlog,

@@ -20,6 +20,7 @@ mod event;
 mod held;
 mod leases;
 mod pulls;
+mod shares;
 mod surplus;
 mod suspects;
 
@@ -29,6 +30,7 @@ use std::time::Duration;
 pub(super) use self::event::{Action, Event, PullId, RunEnd, Settings, Token};
 pub(super) use self::held::{Delivery, Facts};
 pub(super) use self::pulls::HEARTBEAT;
+use self::shares::Shares;
 
 use self::cancellations::Cancellations;
 use self::capacity::Capacity;
@@ -37,7 +39,7 @@ use self::pulls::Pulls;
 use self::surplus::Review;
 use crate::clock::Monotonic;
 use crate::message::{History, Incident, Report};
-use crate::names::TaskKey;
+use crate::names::{Lane, TaskKey};
 
 /// Number of deliveries to nodes without the function before the task fails. Together with the
 /// pause, this is the time for which old and new nodes may run side by side.
@@ -62,6 +64,7 @@ pub(super) struct Machine {
     cancellations: Cancellations,
     pulls: Pulls,
     capacity: Capacity,
+    shares: Shares,
     /// Number of tasks in the state `Recording`, which occupy no worker.
     recording: usize,
     /// Tasks in the state `Waiting`.
@@ -88,6 +91,7 @@ impl Machine {
     pub(super) fn new(settings: Settings, now: Monotonic) -> Self {
         Self {
             capacity: Capacity::new(settings.workers, settings.has_backlog),
+            shares: Shares::new(settings.resources.clone()),
             next_extension: now + settings.lease / 3,
             review: None,
             recording: 0,
@@ -178,10 +182,11 @@ impl Machine {
         let Delivery { token, lane, key, id, mut facts } = delivery;
         self.pulls.delivered(now, &lane);
         facts.may_be_done |= self.cancellations.contains(&key);
+        self.shares.take(&lane.class);
         let held = Held::new(key, id, facts, now);
         let must_examine = held.must_examine();
         let earlier = self.by_key.insert(held.key.clone(), token);
-        let held = Held { is_repeated: earlier.is_some(), ..held };
+        let held = Held { is_repeated: earlier.is_some(), share: Some(lane.class), ..held };
         self.held.insert(token, held);
         if must_examine {
             // Also while draining, because only the history says how often it was returned before.
@@ -246,6 +251,9 @@ impl Machine {
             return;
         };
         self.capacity.ended(now, matches!(end, RunEnd::Done));
+        if let Some(class) = held.share.take() {
+            self.shares.give_back(&class);
+        }
         if held.is_cancelled {
             return self.acknowledge(token);
         }
@@ -347,7 +355,10 @@ impl Machine {
         if occupied >= self.settings.workers && free < capacity.div_ceil(4) {
             return;
         }
-        self.pulls.pull(now, free, &mut self.actions);
+        let room = |lane: &Lane| self.shares.room(&lane.class).min(free);
+        if free > 0 {
+            self.pulls.pull(now, room, &mut self.actions);
+        }
     }
 
     fn acknowledge(&mut self, token: Token) {
@@ -362,6 +373,9 @@ impl Machine {
 
     fn remove(&mut self, token: Token) {
         let Some(held) = self.held.remove(&token) else { return };
+        if let Some(class) = &held.share {
+            self.shares.give_back(class);
+        }
         self.waiting.remove(&token);
         if held.state == State::Recording {
             self.recording -= 1;

@@ -59,7 +59,7 @@ impl RunningNode {
             options,
             functions,
             pool,
-            offer,
+            mut offer,
             choice,
             handles_signals,
             status_address,
@@ -67,6 +67,9 @@ impl RunningNode {
         } = builder;
         let endpoint = options.endpoint;
         let pool = Arc::new(pool.build()?);
+        for (name, resource) in pool.resources() {
+            offer.add_resource(name.to_owned(), resource.total());
+        }
         let live_view = status_address.map(|address| live_view::serve(&address, &pool, &name));
         let live_view = live_view.transpose()?;
         let workers = u32::try_from(pool.workers()).unwrap_or(u32::MAX);

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use self::chunks::{Chunk, Chunks};
 use super::machine::{RunEnd, Token};
 use crate::message::{Items, OutcomeBuilder, TaskHead};
-use crate::names::Priority;
+use crate::names::{Lane, Priority};
 
 /// Lines of an error, with the calls of its stack, that a dead letter keeps.
 const MOST_LINES: usize = 24;
@@ -81,11 +81,11 @@ impl Runs {
         token: Token,
         function: &Key<Encoded, Encoded>,
         head: &TaskHead,
-        priority: Priority,
+        lane: &Lane,
         mut items: Items,
     ) -> Option<Ended> {
         if head.is_chunk {
-            self.chunks.start(Chunk::new(token, function.erase(), head, items));
+            self.chunks.start(Chunk::new(token, function.erase(), head, lane, items));
             return None;
         }
         let item = match items.next() {
@@ -95,11 +95,14 @@ impl Runs {
                 return Some(failed(token, &codec_error(head, "it has no argument".to_owned())));
             }
         };
-        let mut task = self.pool.task(function).priority(match priority {
+        let mut task = self.pool.task(function).priority(match lane.priority {
             Priority::High => 1,
             Priority::Normal => 0,
             Priority::Low => -1,
         });
+        for (resource, amount) in lane.class.requirements().resources() {
+            task = task.needs(resource, amount);
+        }
         if let Some(limit) = head.deadline {
             task = task.deadline(limit);
         }

@@ -131,8 +131,8 @@ impl Driver {
             return self.fail_run(token, &error);
         }
         let Some(function) = self.functions.get(&task.head.name) else { return };
-        let priority = held.lane.priority;
-        if let Some(ended) = self.runs.start(token, function, &task.head, priority, items) {
+        let lane = &held.lane;
+        if let Some(ended) = self.runs.start(token, function, &task.head, lane, items) {
             self.ended(ended);
         }
     }

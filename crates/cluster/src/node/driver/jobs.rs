@@ -81,7 +81,7 @@ impl Driver {
 
     pub(super) fn add_lanes(&mut self, lanes: impl IntoIterator<Item = Lane>) {
         let is_met = |lane: &Lane| {
-            let needs = lane.class.needs();
+            let needs = lane.class.requirements();
             let is_chosen = self.only_label.as_ref().is_none_or(|label| needs.has_label(label));
             is_chosen && needs.are_met_by(&self.offer)
         };

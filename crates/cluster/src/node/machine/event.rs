@@ -1,5 +1,6 @@
 //! Events that the machine takes, and actions that it answers with.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Delivery;
@@ -97,6 +98,8 @@ pub(in crate::node) enum Action {
 pub(in crate::node) struct Settings {
     pub(in crate::node) name: String,
     pub(in crate::node) workers: u32,
+    /// The amount that there is of each resource.
+    pub(in crate::node) resources: BTreeMap<String, u64>,
     /// The time after which the server delivers a task again.
     pub(in crate::node) lease: Duration,
     /// Names of the functions, for tasks that are returned because of theirs.

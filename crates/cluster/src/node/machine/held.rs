@@ -6,6 +6,7 @@ use super::Token;
 use crate::clock::Monotonic;
 use crate::message::{DeliveryId, History, Report};
 use crate::names::{Lane, TaskKey};
+use crate::requirements::Class;
 
 /// A task as the server delivered it.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub(super) struct Held {
     pub(super) key: TaskKey,
     pub(super) delivery: DeliveryId,
     pub(super) facts: Facts,
+    /// The requirements, until its run has ended.
+    pub(super) share: Option<Class>,
     pub(super) history: History,
     /// The history that the next one replaces; 0 if there is none.
     pub(super) revision: u64,
@@ -79,6 +82,7 @@ impl Held {
             key,
             delivery,
             facts,
+            share: None,
             history: History::default(),
             revision: 0,
             report: None,

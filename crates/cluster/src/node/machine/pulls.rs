@@ -124,11 +124,6 @@ impl Pulls {
         self.position = 0;
     }
 
-    /// Returns `true` if all lanes were found empty.
-    fn is_waiting(&self) -> bool {
-        self.position >= self.lanes.len()
-    }
-
     pub(super) fn abandon_all(&mut self) {
         for state in &mut self.lanes {
             *state = LaneState::new(state.lane.clone());
@@ -210,31 +205,38 @@ impl Pulls {
         self.lanes.iter().filter_map(expiry).min()
     }
 
-    /// Asks for tasks if there is room for `free` of them.
-    pub(super) fn pull(&mut self, now: Monotonic, free: u32, actions: &mut Vec<Action>) {
+    /// Asks for tasks, of each lane for at most as many as there is `room` for.
+    pub(super) fn pull(
+        &mut self,
+        now: Monotonic,
+        room: impl Fn(&Lane) -> u32,
+        actions: &mut Vec<Action>,
+    ) {
         for state in &mut self.lanes {
             if state.not_before <= now {
                 state.not_before = Monotonic::ZERO;
             }
         }
-        let free = free.min(BATCH_LIMIT);
-        if free == 0 || self.lanes.is_empty() {
-            return;
-        }
-        if self.lanes.len() == 1 {
+        let room = |state: &LaneState| room(&state.lane).min(BATCH_LIMIT);
+        if let [only] = &self.lanes[..] {
+            let room = room(only);
             // The only lane needs no order.
             self.position = 1;
-            return self.ask(now, 0, free, true, actions);
+            return self.ask(now, 0, room, true, actions);
         }
-        // A lane at which a request waits is empty.
-        while self.lanes.get(self.position).is_some_and(LaneState::has_waiting_pull) {
+        // A lane at which a request waits is empty. One without room is asked when there is some,
+        // for one task.
+        let is_passed = |state: &LaneState| state.has_waiting_pull() || room(state) == 0;
+        while self.lanes.get(self.position).is_some_and(is_passed) {
             self.position += 1;
         }
-        if !self.is_waiting() {
-            return self.ask(now, self.position, free, false, actions);
+        if let Some(state) = self.lanes.get(self.position) {
+            let room = room(state);
+            return self.ask(now, self.position, room, false, actions);
         }
         for index in 0..self.lanes.len() {
-            self.ask(now, index, 1, true, actions);
+            let batch = room(&self.lanes[index]).min(1);
+            self.ask(now, index, batch, true, actions);
         }
     }
 
@@ -247,7 +249,7 @@ impl Pulls {
         actions: &mut Vec<Action>,
     ) {
         let Some(state) = self.lanes.get_mut(index) else { return };
-        if state.pull.is_some() || state.not_before > now {
+        if batch == 0 || state.pull.is_some() || state.not_before > now {
             return;
         }
         self.last += 1;
@@ -284,7 +286,7 @@ mod tests {
     /// Returns the new requests: the priority, the number of tasks, and whether they wait.
     fn asked(pulls: &mut Pulls, free: u32) -> Vec<(PullId, Priority, u32, bool)> {
         let mut actions = Vec::new();
-        pulls.pull(at(1_000), free, &mut actions);
+        pulls.pull(at(1_000), |_| free, &mut actions);
         let asked = actions.into_iter().map(|action| match action {
             Action::Pull { pull, lane, batch, wait } => {
                 (pull, lane.priority, batch, wait.is_some())
@@ -394,7 +396,29 @@ mod tests {
         assert!(asked(&mut pulls, 1).is_empty());
         assert_eq!(pulls.next_expiry(), Some(at(1_250)));
         let mut actions = Vec::new();
-        pulls.pull(at(1_250), 1, &mut actions);
+        pulls.pull(at(1_250), |_| 1, &mut actions);
         assert_eq!(actions.len(), 1);
+    }
+
+    #[test]
+    fn a_lane_without_room_is_asked_when_there_is_some() {
+        let mut pulls = answering(&[Priority::High, Priority::Normal]);
+        let ask = |pulls: &mut Pulls, urgent: u32| {
+            let mut actions = Vec::new();
+            let room = |lane: &Lane| if lane.priority == Priority::High { urgent } else { 5 };
+            pulls.pull(at(1_000), room, &mut actions);
+            let batches = actions.into_iter().filter_map(|action| match action {
+                Action::Pull { pull, lane, batch, .. } => Some((pull, lane.priority, batch)),
+                _ => None,
+            });
+            batches.collect::<Vec<_>>()
+        };
+        let asked = ask(&mut pulls, 0);
+        assert!(matches!(asked[..], [(_, Priority::Normal, 5)]), "{asked:?}");
+        pulls.ended(at(1_000), asked[0].0, false);
+        let asked = ask(&mut pulls, 0);
+        assert!(matches!(asked[..], [(_, Priority::Normal, 1)]), "{asked:?}");
+        let asked = ask(&mut pulls, 2);
+        assert!(matches!(asked[..], [(_, Priority::High, 1)]), "{asked:?}");
     }
 }

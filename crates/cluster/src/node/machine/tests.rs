@@ -121,8 +121,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Number of licenses of each node.
+const LICENSES: u64 = 3;
+
+fn licenses() -> BTreeMap<String, u64> {
+    BTreeMap::from([("licenses".to_owned(), LICENSES)])
+}
+
 fn lane(priority: Priority) -> Lane {
-    Lane { priority, class: Class::default() }
+    let class =
+        if priority == Priority::High { "licenses=1".parse().unwrap() } else { Class::default() };
+    Lane { priority, class }
 }
 
 fn key(task: u64) -> TaskKey {
@@ -141,7 +150,7 @@ fn facts(task: u64) -> Facts {
     Facts { is_readable: true, is_known: true, retries, max_deaths: MAX_DEATHS, may_be_done }
 }
 
-/// Tasks with an even number are in the urgent lane.
+/// Tasks with an even number are in the urgent lane, and need one of [`LICENSES`].
 fn lane_of(task: u64) -> Lane {
     lane(if task.is_multiple_of(2) { Priority::High } else { Priority::Normal })
 }
@@ -152,6 +161,7 @@ impl Node {
             has_backlog: true,
             name: format!("node-{index}"),
             workers: 2,
+            resources: licenses(),
             lease: LEASE,
             functions: Vec::new(),
         };
@@ -184,6 +194,14 @@ impl Node {
         match action {
             Action::Pull { pull, lane, batch, wait } => {
                 assert!(batch > 0);
+                let licensed = |(task, _): &&(u64, u64)| lane_of(*task) == lane;
+                let held = self.held.values().filter(licensed).count() as u64;
+                let recording = self.recording.iter().filter(|(token, _)| {
+                    self.held.get(token).is_some_and(|(task, _)| lane_of(*task) == lane)
+                });
+                let held = held.saturating_sub(recording.count() as u64);
+                let is_licensed = lane.priority == Priority::High;
+                assert!(!is_licensed || held + u64::from(batch) <= LICENSES, "it has too few");
                 self.pulls.push((pull, lane, batch, wait.is_some()));
             }
             Action::Examine(token) => self.examining.push(token),
@@ -379,6 +397,12 @@ impl Machine {
         for token in &self.waiting {
             assert_eq!(self.held[token].state, State::Waiting);
         }
+        let mut shares = Shares::new(self.settings.resources.clone());
+        for class in self.held.values().filter_map(|held| held.share.as_ref()) {
+            shares.take(class);
+        }
+        let class = lane(Priority::High).class;
+        assert_eq!(self.shares.room(&class), shares.room(&class));
         let occupied = count(State::Running) + count(State::Beginning);
         assert_eq!(self.capacity.running() as usize, occupied);
         assert!(count(State::Beginning) <= self.settings.workers as usize);
@@ -559,7 +583,9 @@ impl BriefNode {
     fn start() -> Self {
         let (name, functions) = ("brief".to_owned(), Vec::new());
         let has_backlog = true;
-        let settings = Settings { name, workers: 1, lease: LEASE, functions, has_backlog };
+        let resources = licenses();
+        let settings =
+            Settings { name, workers: 1, resources, lease: LEASE, functions, has_backlog };
         let machine = Machine::new(settings, Monotonic::ZERO);
         let mut node = Self { machine, now: Monotonic::ZERO, last_token: 0 };
         for task in 0..16 {

@@ -15,7 +15,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{Ended, RunOutcome, push_error};
 use crate::message::{Items, OutcomeBuilder, TaskHead};
+use crate::names::Lane;
 use crate::node::machine::Token;
+use crate::requirements::Requirements;
 
 const WAITING: u8 = 0;
 const BEGUN: u8 = 1;
@@ -28,6 +30,7 @@ pub(super) struct Chunk {
     count: u32,
     deadline: Option<Duration>,
     retries: u32,
+    requirements: Requirements,
     items: Items,
     state: Arc<AtomicU8>,
 }
@@ -48,11 +51,12 @@ impl Chunk {
         token: Token,
         function: Key<Encoded, Encoded>,
         head: &TaskHead,
+        lane: &Lane,
         items: Items,
     ) -> Self {
         let TaskHead { items: count, deadline, retries, .. } = *head;
-        let state = Arc::default();
-        Self { token, function, count, deadline, retries, items, state }
+        let (state, requirements) = (Arc::default(), lane.class.requirements());
+        Self { token, function, count, deadline, retries, requirements, items, state }
     }
 
     fn run(self, pool: &Pool) -> Ended {
@@ -64,6 +68,9 @@ impl Chunk {
         }
         let inputs = self.items.filter_map(|item| Some(Encoded::new(item.ok()?.to_vec())));
         let mut map = pool.map(&self.function, inputs).retries(self.retries);
+        for (resource, amount) in self.requirements.resources() {
+            map = map.needs(resource, amount);
+        }
         // Items of a fixed chunk share their time, so those with a deadline travel as the pool
         // thinks best.
         map = match self.deadline {
