@@ -237,7 +237,7 @@ pub mod worker {
     pub use brigade_worker::context::cores;
     pub use brigade_worker::context::{
         Attempt, TaskId, WorkerId, amount, attempt, cancelled, depth, generation, id, indices,
-        remaining, seed, slot, task, trace_context,
+        remaining, resource_variables, seed, slot, task, trace_context,
     };
     pub use brigade_worker::{SectionGuard, alloc, expires, preloaded, state, try_alloc};
 

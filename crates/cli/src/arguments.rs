@@ -21,7 +21,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brigade::runner::Limit;
+use brigade::runner::{Limit, Resource};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
@@ -42,7 +42,7 @@ pub(crate) use parallel::Parallel;
 pub(crate) use pipe::{BlockSize, PipeOptions};
 pub(crate) use sem::Sem;
 pub(crate) use values::parse_size;
-use values::{HaltParser, parse_count, parse_limit, parse_number, parse_seconds};
+use values::{HaltParser, parse_count, parse_limit, parse_number, parse_resource, parse_seconds};
 pub(crate) use values::{HaltPolicy, JobCount, Load};
 
 /// Runs lists of commands on pinned cores, leaves no process behind, resumes interrupted runs
@@ -197,6 +197,16 @@ pub(crate) struct Run {
     /// Number of cores for each job [default: 1]
     #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Cores")]
     pub(crate) cores_per_job: Option<NonZeroUsize>,
+
+    /// Declare a resource of which jobs take what they need: a number of pieces such as gpu=4, or an
+    /// amount such as memory=16G; may be repeated
+    #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource, help_heading = "Cores")]
+    pub(crate) resource: Vec<(String, Resource)>,
+
+    /// Amount of a resource that a job takes while it runs, such as gpu=1 or memory=2G; may be
+    /// repeated. BRIGADE_RESOURCE_GPU then has the numbers of its pieces, or the amount
+    #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource, help_heading = "Cores")]
+    pub(crate) needs: Vec<(String, Resource)>,
 
     /// Policy for choosing the cores of a job [default: contiguous]
     #[arg(long, value_enum, help_heading = "Cores")]

@@ -51,6 +51,9 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
     if let Some(cores) = options.cores {
         node = node.cores_per_worker(cores.get());
     }
+    for (name, resource) in &options.resource {
+        node = node.resource(name, *resource);
+    }
     if let Some(memory) = options.memory {
         node = node.memory_gib(memory);
     }

@@ -64,6 +64,7 @@ impl RemoteRun {
             settings: Settings {
                 cores_per_job: cores_per_job.transpose().into_diagnostic()?,
                 labels: chosen.labels.clone(),
+                needs: options.needs.iter().map(|(name, it)| (name.clone(), it.total())).collect(),
                 nice: options.nice,
                 creates_folders: options.job.wd.is_some(),
                 failures: std::collections::BTreeMap::new(),
@@ -139,6 +140,11 @@ fn refused(options: &Run) -> Option<(&'static str, &'static str)> {
         ("--tee", pipe.tee, INPUT),
         ("--line-buffer", options.line_buffer, AT_END),
         ("--ungroup", options.printed.ungroup, AT_END),
+        (
+            "--resource",
+            !options.resource.is_empty(),
+            "nodes declare it; start them with --resource",
+        ),
         ("--policy", options.policy.is_some(), "nodes choose the cores; start them with --cores"),
         ("--memfree", options.memfree.is_some(), MACHINE),
         ("--load", options.load.is_some(), MACHINE),

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
-use brigade::{Key, Pool, TaskErrorKind};
+use brigade::{Key, Pool, Resource, TaskErrorKind};
 use brigade_cluster::{Cluster, Node, NodeBuilder, Requirements};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, pause, wait_until};
@@ -451,6 +451,32 @@ fn metrics_of_a_node_carry_its_name() {
 }
 
 #[test]
+fn a_node_takes_no_more_tasks_than_it_has_resources_for() {
+    with_server(|server| {
+        let (urls, dir) = (server.url(), tempfile::tempdir().unwrap());
+        let node = builder(&urls, LEASE).workers(2).resource("gpu", Resource::Indexed(1));
+        let node = node.start().unwrap();
+        let cluster = connect(&urls, LEASE);
+        let (file, gate) = (dir.path().join("begun"), dir.path().join("gate"));
+        let hold = |number| (file.clone(), number, gate.clone());
+        let task = cluster.task(&HOLD).needs("gpu", 1);
+        let handles = [1, 2].map(|number| task.submit(hold(number)).unwrap());
+        wait_until("one has begun", BOUND, || file.exists());
+        for number in 0..8 {
+            assert_eq!(cluster.submit(&DOUBLE, number).unwrap().wait().unwrap(), 2 * number);
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 1);
+        wait_until("the other is left to other nodes", BOUND, || node.status().held == 1);
+        File::create(&gate).unwrap();
+        for handle in handles {
+            handle.wait().unwrap();
+        }
+        let doubled: Result<Vec<_>, _> = cluster.map(&DOUBLE, 0..50).needs("gpu", 1).collect();
+        assert_eq!(doubled.unwrap(), (0..50).map(double).collect::<Vec<_>>());
+    });
+}
+
+#[test]
 fn a_task_waits_for_a_node_that_meets_its_requirements() {
     with_server(|server| {
         let urls = server.url();
@@ -461,6 +487,7 @@ fn a_task_waits_for_a_node_that_meets_its_requirements() {
             Requirements::new().label("gpu").label("ssd"),
             Requirements::new().memory_gib(8),
             Requirements::cores(2),
+            Requirements::new().resource("gpu", 2),
         ];
         let submit = |(n, needs)| cluster.task(&DOUBLE).requires(needs).submit(n).unwrap();
         let waiting: Vec<_> = (0..).zip(needs).map(submit).collect();
@@ -472,10 +499,10 @@ fn a_task_waits_for_a_node_that_meets_its_requirements() {
             assert_eq!(submit((7, needs)).wait().unwrap(), 14);
         }
         let left = || messages(&urls, "BRIGADE_default_TASKS", ">");
-        wait_until("only the others are left", BOUND, || left() == 4 && small.status().held == 0);
+        wait_until("only the others are left", BOUND, || left() == 5 && small.status().held == 0);
         assert_eq!(small.status().recorded, 3);
         let large = builder(&urls, LEASE).cores_per_worker(2).memory_gib(8).label("ssd");
-        let large = large.label("gpu").start();
+        let large = large.label("gpu").resource("gpu", Resource::Indexed(2)).start();
         // This machine may have a single core.
         let Ok(_large) = large else { return };
         for (n, handle) in (0..).zip(waiting) {

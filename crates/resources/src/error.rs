@@ -46,14 +46,6 @@ pub enum ResourceError {
         /// The amount that was declared.
         total: u64,
     },
-    /// A text is not an amount of a resource.
-    #[error(
-        "\"{text}\" is not an amount of a resource: write a count such as `4`, or a sum with a unit such as `16G`"
-    )]
-    Text {
-        /// The text.
-        text: String,
-    },
 }
 
 fn declared_ones(names: &[String]) -> String {

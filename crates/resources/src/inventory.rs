@@ -104,15 +104,6 @@ impl Inventory {
         }
         text
     }
-
-    /// Returns name and value of each resource that was taken: the numbers of the pieces, separated
-    /// by commas, or the amount.
-    pub fn values<'a>(&'a self, grant: &'a Grant) -> impl Iterator<Item = (&'a str, String)> {
-        grant.parts().map(|(need, indices)| {
-            let value = if indices.is_empty() { need.amount.to_string() } else { values(indices) };
-            (self.names[usize::from(need.resource)].as_str(), value)
-        })
-    }
 }
 
 fn values(indices: &[u32]) -> String {
@@ -134,6 +125,17 @@ pub fn amount_in(text: &str, resource: &str) -> Option<u64> {
     }
     text.split(' ').find_map(|part| part.strip_prefix(resource)?.strip_prefix(':')?.parse().ok())
 }
+
+/// Returns environment variables that tell a command what a text of [`Inventory::describe`] says,
+/// such as `BRIGADE_RESOURCE_GPU` with the value `0,3`.
+pub fn variables_in(text: &str) -> Vec<(String, String)> {
+    let parts = text.split(' ').filter_map(|part| part.split_once(['=', ':']));
+    let named = parts.map(|(name, value)| (format!("{VARIABLE}{name}").to_uppercase(), value));
+    named.map(|(name, value)| (name, value.to_owned())).collect()
+}
+
+/// Begin of the variables' names.
+const VARIABLE: &str = "BRIGADE_RESOURCE_";
 
 fn is_name(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -198,6 +200,10 @@ mod tests {
         );
         assert_eq!((indices_in(&text, "memory"), amount_in(&text, "memory")), (None, Some(7)));
         assert_eq!((indices_in(&text, "mem"), amount_in(&text, "mem")), (None, None));
+        let variables = [("BRIGADE_RESOURCE_GPU", "1,2"), ("BRIGADE_RESOURCE_MEMORY", "7")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(variables_in(&text), variables);
+        assert!(variables_in("").is_empty());
         assert_eq!((indices_in("", "gpu"), indices_in("gpu=x", "gpu")), (None, None));
     }
 }

@@ -37,7 +37,7 @@ mod needs;
 mod resource;
 
 pub use error::ResourceError;
-pub use inventory::{Inventory, amount_in, indices_in};
+pub use inventory::{Inventory, amount_in, indices_in, variables_in};
 pub use lanes::Lanes;
 pub use ledger::{Grant, Ledger};
 pub use needs::{Need, Needs};

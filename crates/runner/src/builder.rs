@@ -8,6 +8,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use brigade_cores::{CorePool, Policy, Smt};
+use brigade_resources::{Inventory, Resource};
 use brigade_sys::descriptor_limit;
 
 use crate::confinement::Confinement;
@@ -18,6 +19,7 @@ use crate::halt::Halt;
 use crate::job::Job;
 use crate::limit::Limit;
 use crate::machine::Settings;
+use crate::needs::Resources;
 use crate::output::Output;
 use crate::runner::Runner;
 use crate::stopper::Stopper;
@@ -31,6 +33,8 @@ pub struct Builder {
     shape: Shape,
     allows_duplicates: bool,
     raises_open_files: bool,
+    resources: Vec<(String, Resource)>,
+    needs: Vec<(String, u64)>,
     /// The configuration so far; [`build`](Self::build) fills in the slots and the cores.
     config: Config,
 }
@@ -58,6 +62,8 @@ impl Runner {
             shape: Shape::default(),
             allows_duplicates: false,
             raises_open_files: false,
+            resources: Vec::new(),
+            needs: Vec::new(),
             config: Config {
                 settings: Settings {
                     slots: NonZeroUsize::MIN,
@@ -74,6 +80,7 @@ impl Runner {
                 },
                 cores: None,
                 cores_per_job: 1,
+                resources: Resources::default(),
                 output: Output::default(),
                 live: false,
                 nice: 0,
@@ -102,6 +109,23 @@ impl Builder {
     #[must_use]
     pub fn cores_per_job(mut self, cores: usize) -> Self {
         self.config.cores_per_job = cores;
+        self
+    }
+
+    /// Declares a resource of which there is only so much, such as GPUs or licenses. A job starts
+    /// when all that it needs is left; until then it holds up those behind it, as one does that
+    /// waits for cores.
+    #[must_use]
+    pub fn resource(mut self, name: impl Into<String>, resource: Resource) -> Self {
+        self.resources.push((name.into(), resource));
+        self
+    }
+
+    /// Adds an amount of a resource that jobs take while they run, unless they say what they
+    /// [need](Job::needs).
+    #[must_use]
+    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
+        self.needs.push((resource.into(), amount));
         self
     }
 
@@ -316,6 +340,16 @@ impl Builder {
             let problem =
                 "must not name files that all jobs share: set them for each job".to_owned();
             return wrong("output", problem);
+        }
+        let mut inventory = Inventory::default();
+        for (name, resource) in &self.resources {
+            if let Err(error) = inventory.declare(name, *resource) {
+                return wrong("resource", error.to_string());
+            }
+        }
+        match Resources::new(inventory, self.needs) {
+            Ok(resources) => config.resources = resources,
+            Err(error) => return wrong("needs", error.to_string()),
         }
         if self.is_pinned {
             let pool = match self.pool {

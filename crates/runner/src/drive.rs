@@ -23,6 +23,7 @@ use crate::cores::Cores;
 use crate::error::RunnerError;
 use crate::event::{Event, Reason};
 use crate::machine::{self, Action, Attempt, Machine, Settings};
+use crate::needs::Resources;
 use crate::output::Output;
 use crate::stopper::Stopper;
 use crate::summary::Summary;
@@ -38,6 +39,7 @@ pub(crate) struct Config {
     pub(crate) settings: Settings,
     pub(crate) cores: Option<Cores>,
     pub(crate) cores_per_job: usize,
+    pub(crate) resources: Resources,
     pub(crate) output: Output,
     pub(crate) live: bool,
     pub(crate) nice: i32,

@@ -2,6 +2,7 @@
 
 mod command;
 mod data;
+mod needs;
 mod parts;
 
 use std::any::Any;
@@ -29,6 +30,7 @@ pub struct Job {
     pub(crate) number: Option<u64>,
     pub(crate) label: Option<String>,
     pub(crate) cores: Option<usize>,
+    pub(crate) needs: Vec<(String, u64)>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) stdin: Stdin,
@@ -101,6 +103,7 @@ impl Job {
             number: None,
             label: None,
             cores: None,
+            needs: Vec::new(),
             environment: Vec::new(),
             folder: None,
             stdin: Stdin::Null,

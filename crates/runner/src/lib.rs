@@ -62,6 +62,7 @@ mod limit;
 mod load;
 mod machine;
 mod memory;
+mod needs;
 mod outcome;
 mod output;
 mod remote;
@@ -74,6 +75,7 @@ mod stopper;
 mod summary;
 
 pub use block_streams::{BlockStream, BlockStreams};
+pub use brigade_resources::Resource;
 pub use brigade_supervisor::{Captured, MAX_IN_MEMORY};
 pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, MAX_JOBS, STOP_GRACE};
 pub use client::{Client, Supply};

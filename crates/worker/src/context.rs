@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use brigade_resources::{amount_in, indices_in};
+use brigade_resources::{amount_in, indices_in, variables_in};
 use brigade_sys::affinity;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::sync::Mutex;
@@ -154,6 +154,14 @@ pub fn indices(resource: &str) -> Option<Vec<u32>> {
 /// Returns `None` for a task that needs none of it, between tasks and outside a worker.
 pub fn amount(resource: &str) -> Option<u64> {
     with(|context| amount_in(context.granted.lock().as_deref()?, resource))
+}
+
+/// Returns environment variables that tell a command which resources the task that runs now has,
+/// such as `BRIGADE_RESOURCE_GPU` with the value `0,3`. See `PoolBuilder::resource`.
+///
+/// Returns none for a task that needs nothing, between tasks and outside a worker.
+pub fn resource_variables() -> Vec<(String, String)> {
+    with(|context| context.granted.lock().as_deref().map(variables_in)).unwrap_or_default()
 }
 
 /// A worker, as its tasks see it.

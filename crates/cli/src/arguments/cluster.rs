@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use brigade::Resource;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::confine::SandboxOptions;
 use super::connection::LoginOptions;
-use super::values::{parse_count, parse_number, parse_seconds, parse_size};
+use super::values::{parse_count, parse_number, parse_resource, parse_seconds, parse_size};
 
 const SIGNALS: &str = "\
 On SIGTERM or SIGINT the node finishes what runs, hands back what has not begun, and ends; on a
@@ -65,6 +66,11 @@ pub(crate) struct Node {
     /// End a task or a job that computes longer than this, such as 5s or 2m
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, help_heading = "Limits")]
     pub(crate) task_cpu_time: Option<Duration>,
+
+    /// Declare a resource of which tasks take what they need: a number of pieces such as gpu=4, or an
+    /// amount such as memory=16G; may be repeated
+    #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource)]
+    pub(crate) resource: Vec<(String, Resource)>,
 
     /// Take tasks that need this label, such as gpu; may be repeated
     #[arg(long, value_name = "LABEL")]

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::time::Duration;
 
-use brigade::runner::{Halt, Limit, MAX_JOBS};
+use brigade::runner::{Halt, Limit, MAX_JOBS, Resource};
 use clap::builder::{PossibleValue, TypedValueParser};
 
 /// The number of jobs at once, written as for GNU parallel.
@@ -202,6 +202,18 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
     Ok((number * factor) as u64)
+}
+
+/// Reads name and amount of a resource: a count is one of numbered pieces, and a size with a unit
+/// can be divided.
+pub(crate) fn parse_resource(text: &str) -> Result<(String, Resource), String> {
+    let wrong = || "expected a name and an amount, such as gpu=4 or memory=16G".to_owned();
+    let (name, amount) = text.split_once('=').ok_or_else(wrong)?;
+    let resource = match amount.parse() {
+        Ok(pieces) => Resource::Indexed(pieces),
+        Err(_) => Resource::Sum(parse_size(amount).map_err(|_| wrong())?),
+    };
+    Ok((name.to_owned(), resource))
 }
 
 #[cfg(test)]

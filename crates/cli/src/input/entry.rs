@@ -23,6 +23,8 @@ pub(crate) struct Specification {
     shell: Option<String>,
     label: Option<String>,
     cores: Option<NonZeroUsize>,
+    /// Amounts of resources.
+    needs: Option<BTreeMap<String, Size>>,
     #[serde(default)]
     env: BTreeMap<String, String>,
     folder: Option<PathBuf>,
@@ -140,6 +142,11 @@ impl Specification {
         }
         if let Some(cores) = self.cores.or(defaults.cores) {
             job = job.cores(cores.get());
+        }
+        for (name, Size(amount)) in
+            self.needs.or_else(|| defaults.needs.clone()).into_iter().flatten()
+        {
+            job = job.needs(name, amount);
         }
         if let Some(folder) = self.folder.or_else(|| defaults.folder.clone()) {
             job = job.folder(folder);

@@ -211,6 +211,9 @@ impl RemoteCommand {
         let mut job = Job::new(words.next().unwrap_or_default()).args(words).number(self.number);
         let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
         job = job.env(SLOT, slot).env(CORES, cores.join(","));
+        for (name, value) in worker::resource_variables() {
+            job = job.env(name, value);
+        }
         for (name, value) in self.environment {
             job = job.env(OsString::from_vec(name), OsString::from_vec(value));
         }

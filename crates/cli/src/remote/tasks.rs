@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use brigade::cluster::{Batch, ClusterError, ClusterHandle, Requirements};
 use brigade::pool::{TaskError, TaskErrorKind};
-use brigade::runner::{Ending, News, Remote, RemoteAttempt, RemoteReport, Stopper};
+use brigade::runner::{Ending, Job, News, Remote, RemoteAttempt, RemoteReport, Stopper};
 use parking_lot::Mutex;
 
 use super::command::{COMMAND, CommandReport, LABEL, RemoteCommand};
@@ -19,6 +19,8 @@ use super::command::{COMMAND, CommandReport, LABEL, RemoteCommand};
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) cores_per_job: Option<u32>,
+    /// What jobs need that do not say it.
+    pub(super) needs: Vec<(String, u64)>,
     pub(super) labels: Vec<String>,
     pub(super) nice: i32,
     /// `true` if the directories of jobs are created.
@@ -93,12 +95,16 @@ impl<'cluster> Tasks<'cluster> {
         Ok(handle)
     }
 
-    fn needs(&self, cores: Option<usize>) -> Requirements {
-        let cores = cores.map(|cores| u32::try_from(cores).unwrap_or(u32::MAX));
+    fn requirements(&self, job: &Job) -> Requirements {
+        let cores = job.core_count().map(|cores| u32::try_from(cores).unwrap_or(u32::MAX));
         let needs = cores
             .or(self.settings.cores_per_job)
             .map_or_else(Requirements::new, Requirements::cores);
-        self.settings.labels.iter().fold(needs.label(LABEL), Requirements::label)
+        let needs = self.settings.labels.iter().fold(needs.label(LABEL), Requirements::label);
+        let own: Vec<_> = job.needed().collect();
+        let usual = self.settings.needs.iter().map(|(name, amount)| (name.as_str(), *amount));
+        let named = if own.is_empty() { usual.collect() } else { own };
+        named.into_iter().fold(needs, |needs, (name, amount)| needs.resource(name, amount))
     }
 
     /// Submits an attempt again that another run has cancelled. Returns its end if it cannot be.
@@ -153,7 +159,7 @@ impl Remote for Tasks<'_> {
         let command = RemoteCommand::of(number, job, limit, how)?;
         let failures = self.settings.failures.get(&number).copied().unwrap_or_default();
         let item = item(number, &command, failures, nth);
-        let needs = self.needs(job.core_count());
+        let needs = self.requirements(job);
         let handle = self.start(ticket, &item, &command, &needs)?;
         let (is_ended, cancellations) = (false, 0);
         let submitted = Submitted { handle, item, command, needs, is_ended, cancellations };
@@ -211,8 +217,6 @@ fn item(number: u64, command: &RemoteCommand, failures: u32, attempt: u32) -> St
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-
-    use brigade::runner::Job;
 
     use super::*;
 

@@ -62,6 +62,12 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         .nice(options.nice)
         .adopt_orphans()
         .raise_open_files();
+    for (name, resource) in &options.resource {
+        builder = builder.resource(name, *resource);
+    }
+    for (name, amount) in &options.needs {
+        builder = builder.needs(name, amount.total());
+    }
     let placement = placement::of(options)?;
     if let Some(jobs) = placement.jobs {
         builder = builder.jobs(jobs.get());

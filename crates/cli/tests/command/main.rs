@@ -15,6 +15,7 @@ mod live;
 mod pairs;
 mod pipe;
 mod pipe_ends;
+mod resources;
 mod results;
 mod resume;
 mod run;

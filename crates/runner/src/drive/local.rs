@@ -28,6 +28,7 @@ use crate::event::{Event, Need};
 use crate::load;
 use crate::machine::{self, Attempt};
 use crate::memory;
+use crate::outcome::StartFailure;
 use crate::stopper::Stopper;
 
 use attempt::Live;
@@ -126,9 +127,18 @@ impl Place for Local {
                 return drive.fail(RunnerError::NeverFits { number, job, source });
             }
         };
+        let share = match place.config.resources.take(&attempt.job) {
+            _ if attempt.is_canary => None,
+            Ok(Some(share)) => Some(share),
+            Ok(None) => return drive.report(machine::Event::NoRoom(slot, attempt)),
+            Err(error) => {
+                let failure = StartFailure::other(error.to_string());
+                return drive.report(machine::Event::StartFailed(slot, attempt, failure));
+            }
+        };
         // Creating the process counts towards the job's duration.
         let started = drive.clock.now();
-        match place.launch(slot, attempt.clone(), lease) {
+        match place.launch(slot, attempt.clone(), lease, share) {
             Ok(()) => {
                 let live = place.live[slot].as_ref();
                 let (pid, cores) =

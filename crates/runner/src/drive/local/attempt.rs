@@ -17,10 +17,12 @@ use super::streams::{StreamState, Token};
 use crate::confinement::Confined;
 use crate::drive::conclude::Collected;
 use crate::machine::Attempt;
+use crate::needs::Share;
 use crate::outcome::StartFailure;
 use crate::output::Output;
 
-/// A running attempt. Dropping it kills its process group, reaps it and returns its cores.
+/// A running attempt. Dropping it kills its process group, reaps it and returns its cores
+/// and resources.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) attempt: Attempt,
@@ -37,6 +39,9 @@ pub(super) struct Live {
     /// Returns the cores when dropped.
     #[expect(dead_code, reason = "dropping it is its use")]
     lease: Option<CoreLease>,
+    /// Gives the resources back when dropped.
+    #[expect(dead_code, reason = "dropping it is its use")]
+    share: Option<Share>,
 }
 
 /// Linux adds up what each processor has counted only every 32 pages or more, in three counters, so
@@ -73,11 +78,12 @@ impl Local {
         slot: usize,
         attempt: Attempt,
         lease: Option<CoreLease>,
+        share: Option<Share>,
     ) -> Result<(), StartFailure> {
         let cpus: Vec<u32> =
             lease.as_ref().map(|lease| lease.cores().iter().collect()).unwrap_or_default();
         let list = lease.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (command, stdin) = self.preparation.command_line(&attempt, slot, list);
+        let (command, stdin) = self.preparation.command_line(&attempt, slot, list, share.as_ref());
         let prepared = self
             .launcher
             .prepare(&command)
@@ -125,6 +131,7 @@ impl Local {
             own_memory: memory::peak(),
             confined,
             lease,
+            share,
         };
         if let Err(error) = self.watch(slot, &live) {
             self.poller.remove(live.process.pidfd());

@@ -15,6 +15,7 @@ use super::feeder::{Failure, Feeder};
 use crate::file_part::FilePart;
 use crate::job::Stdin;
 use crate::machine::Attempt;
+use crate::needs::Share;
 use crate::outcome::StartFailure;
 use crate::stopper::Stopper;
 
@@ -64,6 +65,7 @@ impl Preparation {
         attempt: &'a Attempt,
         slot: usize,
         cores: String,
+        share: Option<&Share>,
     ) -> (CommandLine, &'a Stdin) {
         let job = &attempt.job;
         let mut words = job.words_on(slot + 1);
@@ -89,6 +91,8 @@ impl Preparation {
             (CORES, cores),
         ];
         let own = own.map(|(name, value)| (name.into(), Some(value.into())));
+        let granted = share.into_iter().flat_map(|share| &share.variables);
+        let granted = granted.map(|(name, value)| (name.into(), Some(value.into())));
         let from_zero = self.slot_variable.as_ref();
         let from_zero = from_zero.map(|name| (name.clone(), Some(slot.to_string().into())));
         let set = job.environment.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
@@ -96,7 +100,7 @@ impl Preparation {
             program: words.remove(0),
             name: None,
             arguments: words,
-            environment: own.into_iter().chain(from_zero).chain(set).collect(),
+            environment: own.into_iter().chain(granted).chain(from_zero).chain(set).collect(),
             directory: job.folder.clone(),
         };
         (line, stdin)
