@@ -42,6 +42,8 @@
 
 // Items show the feature that they need.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-cluster/latest")]
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "node"),

@@ -37,6 +37,8 @@
 //! - Whatever the system's files contain, discovery returns a usable topology or an error, and
 //!   never panics.
 
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-cores/latest")]
 #![forbid(unsafe_code)]
 
 #[cfg(windows)]

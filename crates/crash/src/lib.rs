@@ -27,6 +27,8 @@
 //! - Bytes of the stack never leave this crate: a report that is serialized has names and
 //!   addresses.
 
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-crash/latest")]
 #![forbid(unsafe_code)]
 
 #[cfg(windows)]

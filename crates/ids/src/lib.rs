@@ -18,6 +18,8 @@
 //! Invariants:
 //! - The crate has no state and no dependency but serde.
 
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-ids/latest")]
 #![forbid(unsafe_code)]
 
 mod mix;

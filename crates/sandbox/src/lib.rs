@@ -22,6 +22,8 @@
 //! - Everything that takes time or may fail is done once, by the host. A process only hands in what
 //!   the host has prepared, with a few system calls.
 
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-sandbox/latest")]
 #![forbid(unsafe_code)]
 
 #[cfg(windows)]

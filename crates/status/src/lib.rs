@@ -40,6 +40,8 @@
 //!   from elsewhere.
 //! - Other machines are served only if the builder allows it.
 
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-status/latest")]
 #![forbid(unsafe_code)]
 
 mod connection;

@@ -89,6 +89,8 @@
 //!   with a death.
 //! - Nothing is printed, and no thread is started.
 
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-sys/latest")]
 #![cfg_attr(
     any(not(target_os = "linux"), brigade_elsewhere),
     expect(unused_unsafe, reason = "what stands in for the C library does nothing")

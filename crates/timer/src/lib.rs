@@ -38,6 +38,8 @@
 //!   server.
 //! - The server does not poll: without requests and deadlines it makes no system calls.
 
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-timer/latest")]
 #![forbid(unsafe_code)]
 
 #[cfg(windows)]

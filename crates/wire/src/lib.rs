@@ -32,6 +32,8 @@
 
 // Items show the feature that they need.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-wire/latest")]
 #![forbid(unsafe_code)]
 
 #[cfg(windows)]

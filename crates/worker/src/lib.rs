@@ -29,6 +29,8 @@
 //!   writes to stderr only when it ends without having been asked to.
 //! - No process that a task starts mistakes itself for a worker or inherits the link.
 
+// Links of crates that are documented without this one lead there.
+#![doc(html_root_url = "https://docs.rs/brigade-worker/latest")]
 #![forbid(unsafe_code)]
 
 #[cfg(windows)]
