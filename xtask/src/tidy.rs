@@ -11,6 +11,7 @@ mod conformance;
 mod dependencies;
 mod errors;
 mod fences;
+mod figures;
 mod language;
 mod layering;
 mod length;
@@ -60,6 +61,7 @@ const CHECKS: &[Check] = &[
     script_sleeps::check,
     type_names::check,
     tuning::check,
+    figures::check,
     banned::check,
     paths::check,
     opening::check,

@@ -1,19 +1,34 @@
 //! Checks that links between the Markdown files of the repository lead to an existing file and
-//! heading.
+//! heading, and so do links to the repository's pages from there and from Rust files.
 
 use std::path::Path;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::Finding;
-use crate::checkout::{Checkout, File};
+use crate::checkout::Checkout;
+
+/// The beginnings of links to a file or a folder on the page of the repository.
+const PAGES: [&str; 2] = [
+    "https://github.com/brigade-rs/brigade/blob/main/",
+    "https://github.com/brigade-rs/brigade/tree/main/",
+];
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in checkout.files.iter().filter(|file| is_markdown(&file.path)) {
         for (line, target) in targets(&file.text) {
-            if let Some(problem) = problem(checkout, file, &target) {
+            if let Some(problem) = problem(checkout, &file.path, &target) {
                 let message = format!("link `{target}`: {problem}");
+                findings.push(Finding::new(&file.path, line, message));
+            }
+        }
+    }
+    for file in checkout.files.iter().filter(|file| is_markdown(&file.path) || file.is_rust()) {
+        for (line, target) in pages(&file.text) {
+            if let Some(problem) = problem(checkout, "", target) {
+                let message =
+                    format!("link to `{target}` on the page of the repository: {problem}");
                 findings.push(Finding::new(&file.path, line, message));
             }
         }
@@ -48,14 +63,29 @@ fn targets(text: &str) -> Vec<(usize, String)> {
     targets
 }
 
-fn problem(checkout: &Checkout, from: &File, target: &str) -> Option<String> {
+/// Returns the paths, with their anchors, of links to pages of the repository, with their lines.
+fn pages(text: &str) -> Vec<(usize, &str)> {
+    let is_end = |character: char| character.is_whitespace() || ")>\"`'{}".contains(character);
+    let mut pages = Vec::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        for page in PAGES {
+            let after = text.match_indices(page).map(|(start, page)| &text[start + page.len()..]);
+            let targets = after.map(|rest| rest.split(is_end).next().unwrap_or_default());
+            pages.extend(targets.filter(|target| !target.is_empty()).map(|target| (line, target)));
+        }
+    }
+    pages
+}
+
+/// Returns what is wrong with a link in the file `from`.
+fn problem(checkout: &Checkout, from: &str, target: &str) -> Option<String> {
     let elsewhere = target.contains("://") || target.starts_with("mailto:");
     if elsewhere {
         return None;
     }
     let (path, heading) =
         target.split_once('#').map_or((target, None), |(path, heading)| (path, Some(heading)));
-    let path = if path.is_empty() { from.path.clone() } else { resolve(&from.path, path) };
+    let path = if path.is_empty() { from.to_owned() } else { resolve(from, path) };
     let folder = format!("{path}/");
     let Some(file) = checkout.file(&path) else {
         let exists =
@@ -114,7 +144,7 @@ fn anchor(title: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::check;
+    use super::{PAGES, check};
     use crate::tidy::locations;
 
     const TARGET: (&str, &str) = ("docs/b.md", "# The life of a `task`\n```\n# not one\n```\n");
@@ -138,5 +168,14 @@ mod tests {
         let text = "[a](none.md)\n[b](b.md#not-one)\n[c](../b.md)\n\n[d]: gone.md\n";
         let expected = ["docs/a.md:1", "docs/a.md:2", "docs/a.md:3", "docs/a.md:5"];
         assert_eq!(locations(check, &[("docs/a.md", text), TARGET]), expected);
+    }
+
+    #[test]
+    fn links_to_pages_of_the_repository_are_checked() {
+        let blob = PAGES[0];
+        let good = format!("//! [b]({blob}docs/b.md#the-life-of-a-task) [c]({blob}docs)\n");
+        let bad = format!("//!\n//! [b]: {blob}docs/none.md\n//! <{blob}docs/b.md#not-one>\n");
+        let files = [("crates/a/src/lib.rs", &*good), ("crates/b/src/lib.rs", &*bad), TARGET];
+        assert_eq!(locations(check, &files), ["crates/b/src/lib.rs:2", "crates/b/src/lib.rs:3"]);
     }
 }
