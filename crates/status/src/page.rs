@@ -7,7 +7,7 @@ pub(crate) const HTML: &str = include_str!("page/index.html");
 /// server. Everything else is refused, markup that a label might smuggle in included.
 pub(crate) const POLICY: &str = "default-src 'none'; connect-src 'self'; img-src data:; \
      style-src 'sha256-1or95Eua6ajlnXqA0VHAd7ZwMSCFo02eBVLhO2fhZuA='; \
-     script-src 'sha256-ggSut1YB55l7Sb8gcLov/eW5HBVCXRKsQaKhTL2IWvY='; \
+     script-src 'sha256-HhilljCl/kWK1K6V+5ELfTsn+VmU+/rTuIB9Fn17YR8='; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 #[cfg(test)]
