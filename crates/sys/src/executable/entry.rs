@@ -153,7 +153,8 @@ pub const fn entry_point<F: Copy + Send + 'static, H: Adapter<F>>(witness: F) ->
     const {
         assert!(
             size_of::<F>() == 0,
-            "a task function must be a function item or a closure that captures nothing"
+            "a task function must be a function item or a closure that captures nothing: \
+             put what it captures into its argument"
         );
     }
     let _ = witness;
