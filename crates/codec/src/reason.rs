@@ -1,7 +1,9 @@
-//! The texts of errors that a type's own `Serialize` or `Deserialize` has made.
+//! The texts of errors: those that a type's own `Serialize` or `Deserialize` has made, and what to
+//! do about those of postcard.
 //!
-//! Postcard's errors have no text. So a value that has failed is encoded or decoded once more, to
-//! nothing, with an error that keeps it. Values that do not fail pay nothing for that.
+//! Postcard's errors have no room for the text of a type. So a value that has failed is encoded or
+//! decoded once more, to nothing, with an error that keeps it. Values that do not fail pay nothing
+//! for that.
 
 mod decoding;
 mod encoding;
@@ -19,7 +21,7 @@ pub(crate) fn of_encoding<T: Serialize>(
     limit: usize,
 ) -> Box<dyn std::error::Error + Send + Sync> {
     if error != postcard::Error::SerdeSerCustom {
-        return error.into();
+        return advice(error);
     }
     let mut room = limit;
     encoding::reason(value, &mut room).map_or_else(|| error.into(), Into::into)
@@ -32,9 +34,31 @@ pub(crate) fn of_decoding<T: DeserializeOwned>(
     error: postcard::Error,
 ) -> Box<dyn std::error::Error + Send + Sync> {
     if error != postcard::Error::SerdeDeCustom {
-        return error.into();
+        return advice(error);
     }
     decoding::reason::<T>(bytes).map_or_else(|| error.into(), Into::into)
+}
+
+/// Returns an error of postcard in words that say which attributes of serde lead to it.
+fn advice(error: postcard::Error) -> Box<dyn std::error::Error + Send + Sync> {
+    use postcard::Error;
+    let names = "its encoding has no names of fields and types, which `untagged`, `tag`, `flatten` \
+                 and types such as `serde_json::Value` need: use none of them, or send it as text";
+    match error {
+        Error::WontImplement | Error::SerializeSeqLengthUnknown => Reason(names.to_owned()).into(),
+        Error::DeserializeUnexpectedEnd
+        | Error::DeserializeBadBool
+        | Error::DeserializeBadOption
+        | Error::DeserializeBadEnum
+        | Error::DeserializeBadUtf8 => {
+            let text = format!(
+                "the bytes have other fields than the type ({error}): each side needs the same \
+                 type, without `skip_serializing_if`"
+            );
+            Reason(text).into()
+        }
+        error => error.into(),
+    }
 }
 
 /// An error that keeps its text.

@@ -328,6 +328,43 @@ fn errors_name_the_type_and_their_chain_names_the_cause() {
     assert!(what.contains("String"), "{what}");
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Untagged {
+    Number(u32),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Flat {
+    #[serde(flatten)]
+    inner: Sparse,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Sparse {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<u32>,
+    second: u32,
+}
+
+#[test]
+fn errors_name_the_attributes_of_serde_that_do_not_work() {
+    let mut bytes = Vec::new();
+    encode(&Untagged::Number(1), &mut bytes, 10).expect("encodes as a number");
+    let why = chain(&decode::<Untagged>(&bytes).expect_err("no type is written"));
+    assert!(why.contains("`untagged`") && why.contains("send it as text"), "{why}");
+
+    let sparse = || Sparse { first: None, second: 3 };
+    let flat = Flat { inner: sparse() };
+    let why = chain(&encode(&flat, &mut Vec::new(), 10).expect_err("no names are written"));
+    assert!(why.contains("`flatten`"), "{why}");
+
+    bytes.clear();
+    encode(&sparse(), &mut bytes, 10).expect("encodes one field of two");
+    let why = chain(&decode::<Sparse>(&bytes).expect_err("a field is missing"));
+    assert!(why.contains("without `skip_serializing_if`"), "{why}");
+}
+
 #[test]
 fn a_cause_that_an_error_quotes_is_not_repeated() {
     #[derive(Debug, thiserror::Error)]
