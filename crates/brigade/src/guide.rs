@@ -27,6 +27,15 @@
 //! - [Kernels](https://github.com/brigade-rs/brigade/blob/main/docs/kernel.md): which Linux is
 //!   needed for what.
 //!
+//! # The command
+//!
+//! Some chapters name the command `brigade`. It runs lists of commands in parallel, shows pools and
+//! clusters, and needs no program of yours: `cargo install brigade-cli`. Its [manual] has more.
+//!
+//! [manual]: https://github.com/brigade-rs/brigade/blob/main/crates/cli/docs/manual.md
+//!
+//! # About these pages
+//!
 //! These modules exist only in the documentation. They contain no code, and a program that uses
 //! this crate compiles nothing of them.
 

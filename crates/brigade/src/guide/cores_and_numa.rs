@@ -2,9 +2,9 @@
 //!
 //! # How many workers?
 //!
-//! By default a pool has as many workers as the process may use cores. That counts the affinity
-//! mask and the processor quota of the container. More workers than cores help only if tasks wait
-//! for something, such as a disk or a network.
+//! By default a pool has one worker for each core that your program may use. A container, or an
+//! affinity mask, may allow fewer cores than the machine has. More workers than cores help only if
+//! tasks wait for something, such as a disk or a network.
 //!
 //! # Pinning
 //!

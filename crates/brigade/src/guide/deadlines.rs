@@ -59,8 +59,8 @@
 //! # }
 //! ```
 //!
-//! A task that ignores the request is killed after another
-//! [`stop_grace`](crate::PoolBuilder::stop_grace).
+//! A task that ignores the request is killed two seconds later.
+//! [`stop_grace`](crate::PoolBuilder::stop_grace) changes that time.
 //!
 //! # The three deadlines
 //!

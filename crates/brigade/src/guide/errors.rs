@@ -94,7 +94,7 @@
 //! A task with retries may run more than once, so write it to tolerate that. Write a file under
 //! another name and rename it when it is complete, for example.
 //!
-//! A task that kills worker after worker is given up: after 16 deaths by default.
+//! A task that has killed 16 workers is given up, even if it has retries left.
 //! [`quarantine_after`](crate::PoolBuilder::quarantine_after) changes that number.
 //!
 //! # A task that is refused

@@ -23,9 +23,8 @@
 //! }
 //! ```
 //!
-//! [`submit`] does not wait for the task. (If a queue with a limit is full, it waits for room.) It
-//! returns a [`Handle`], which stands for the task. [`wait`](crate::Handle::wait) blocks until the
-//! task has ended and returns its value.
+//! [`submit`] returns a [`Handle`], which stands for the task. It does not wait for the task.
+//! [`wait`](crate::Handle::wait) blocks until the task has ended, and returns its value.
 //!
 //! # The first line of `main`
 //!
@@ -40,10 +39,14 @@
 //!
 //! - It is a function item, or a closure that captures nothing.
 //! - It takes one argument. Use a tuple or a struct for several.
-//! - The argument and the result are `serde` types.
+//! - The argument and the result are owned `serde` types: take a `String`, and not a `&str`.
+//! - A type of your own derives `serde::Serialize` and `serde::Deserialize`. For that, run
+//!   `cargo add serde --features derive`.
+//! - In a `Result`, the error is such a type too: a `String`, and not a `Box<dyn Error>`.
 //!
-//! A closure that captures a variable does not compile. The variable lives in the host, and a
-//! worker has its own memory. Send what the task needs as its argument:
+//! A closure that captures a variable does not compile, and the `move` that the compiler proposes
+//! does not help. The variable lives in the host, and a worker has its own memory. Send what the
+//! task needs as its argument:
 //!
 //! ```
 //! # brigade::init_for_tests!();
@@ -103,8 +106,8 @@
 //! # }
 //! ```
 //!
-//! An error says it, too: [`TaskError::index`](crate::TaskError::index). A [`stream`] numbers its
-//! inputs and puts the number into each item.
+//! An error knows it, too: [`TaskError::index`](crate::TaskError::index). A [`stream`] numbers its
+//! inputs, and each result has the number of its input.
 //!
 //! # Threads or processes?
 //!

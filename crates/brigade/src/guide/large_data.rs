@@ -76,9 +76,9 @@
 //!
 //! # Too large for one message
 //!
-//! A message has a limit of its own, [`message_limit`](crate::PoolBuilder::message_limit). A result
-//! that exceeds it is an error that says so. A flat stream hands out a large result in parts: see
-//! [`stream_flat`](crate::Pool::stream_flat).
+//! An argument or a result may have 1 GiB.
+//! [`message_limit`](crate::PoolBuilder::message_limit) changes that. What exceeds it is an error.
+//! With [`stream_flat`](crate::Pool::stream_flat), a task returns a large result in parts.
 //!
 //! # Whom do you trust?
 //!

@@ -2,9 +2,14 @@
 //!
 //! # The parts
 //!
-//! A *cluster* needs the cargo feature `cluster` and a [NATS](https://nats.io) server with
-//! JetStream. A *client* is a program that submits tasks. A *node* is a program that runs them, in
-//! a pool of its own. Both know only the server, and come and go at any time.
+//! A *client* is a program that submits tasks. A *node* is a program that runs them, in a pool of
+//! its own. Between them stands a [NATS](https://nats.io) server, which keeps the tasks. Client and
+//! node know only the server, and come and go at any time.
+//!
+//! ```sh
+//! cargo add brigade --features cluster
+//! nats-server -js    # from the package `nats-server` of Debian, for example
+//! ```
 //!
 //! # A key
 //!
@@ -22,7 +27,7 @@
 //! # pub
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     brigade::init();
-//!     let url = "nats://server:4222";
+//!     let url = "nats://127.0.0.1:4222";
 //!     if std::env::args().any(|argument| argument == "node") {
 //!         Node::builder().url(url).register(&SQUARE).run()?; // until SIGTERM
 //!         return Ok(());
@@ -40,6 +45,17 @@
 //! # #[cfg(not(feature = "cluster"))]
 //! # fn main() {}
 //! ```
+//!
+//! Start two nodes and a client, each in a terminal of its own:
+//!
+//! ```sh
+//! cargo run -- node
+//! cargo run -- node
+//! cargo run
+//! ```
+//!
+//! A node prints nothing, and runs until it is ended. A client that finds no node waits until there
+//! is one. [`brigade cluster status URL`](super#the-command) shows which nodes there are.
 //!
 //! Change the name when the types or the meaning change: `square/2`. Then old nodes and new clients
 //! do not mistake each other.

@@ -14,8 +14,8 @@
 //!  └──────────────────────┘        └──────────────────────────┘
 //! ```
 //!
-//! A worker is the same executable as the host. So a function has the same place in both, and its
-//! place is all that a message must name.
+//! A worker is the same executable as the host. So a function has the same place in both. A message
+//! names the function by its place.
 //!
 //! # 2. The way of a task
 //!

@@ -31,13 +31,16 @@
 //! # The list
 //!
 //! - `init` is the first line of `main`.
-//! - Rights are given up (`setuid`) before the pool is built. Later it could not kill its workers.
+//! - A program that gives up rights (`setuid`) does so before it builds the pool. Otherwise it
+//!   cannot kill its workers.
 //! - A task with `retries` tolerates running twice.
-//! - Your program looks at [`SubmitError::is_full`](crate::SubmitError::is_full) and sends the
-//!   caller away.
-//! - An event at the level WARN reaches somebody: workers that die, tasks that are given up.
-//! - A *broken* pool ends the service, and its supervisor starts it again. A pool is broken if it
-//!   cannot start workers anymore, for example because no memory is left.
+//! - A request that finds the queue full is refused at once: see
+//!   [`SubmitError::is_full`](crate::SubmitError::is_full).
+//! - Somebody sees events at the level WARN: a worker does not start, a task is slow, a sandbox
+//!   forbids a call. The death of a worker is an event at the level INFO, since the task has an
+//!   error that says the same.
+//! - A pool is *broken* if it cannot start workers anymore, for example because no memory is left.
+//!   Then the service ends, and systemd (or whatever supervises it) starts it again.
 //! - Release builds have `debug = "line-tables-only"` and the cargo feature `backtrace`. Then a
 //!   crash has a place.
 //!

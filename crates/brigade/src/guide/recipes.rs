@@ -1,7 +1,15 @@
 //! Recipes: whole programs, each for one problem.
 //!
-//! They are [examples of this crate][examples]. Each one runs without further data:
-//! `cargo run -p brigade --example NAME`.
+//! They are [examples][examples] in the repository, and need no further data:
+//!
+//! ```sh
+//! git clone https://github.com/brigade-rs/brigade
+//! cd brigade
+//! cargo run -p brigade --example segfaults
+//! ```
+//!
+//! An example with the name `-p NAME` is a package: `cargo run -p NAME`. Most are a single file.
+//! Copy it over the `src/main.rs` of your program to begin there.
 //!
 //! # Code that goes wrong
 //!

@@ -9,7 +9,7 @@
 //! # brigade::init_for_tests!();
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     brigade::init();
-//!     tracing_subscriber::fmt().with_env_filter("info").init();
+//!     tracing_subscriber::fmt().init();
 //!     let pool = brigade::Pool::builder().name("decoders").workers(1).build()?;
 //!     assert_eq!(pool.submit(|x: u8| x + 1, 1)?.wait()?, 2);
 //!     Ok(())
@@ -38,9 +38,9 @@
 //! # }
 //! ```
 //!
-//! Output of a task goes to the streams of your program. [`stdio`](crate::PoolBuilder::stdio)
-//! changes that: to nowhere, or into events line by line. The last lines on stderr before a crash
-//! are in the error of the task in any case.
+//! A task prints to the standard output and standard error of your program.
+//! [`stdio`](crate::PoolBuilder::stdio) discards that, or makes an event of each line. In any case,
+//! the error of a task that crashed has its last lines on stderr.
 //!
 //! # Names
 //!
@@ -74,15 +74,21 @@
 //!
 //! # The status page
 //!
-//! With the cargo feature `status`, a pool shows itself in a browser:
+//! A pool shows itself in a browser. That needs a cargo feature:
+//! `cargo add brigade --features status`.
 //!
 //! ```
 //! # #[cfg(feature = "status")]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # brigade::init();
 //! # let pool = brigade::Pool::builder().workers(1).build()?;
-//! let page = pool.serve_status("127.0.0.1:0")?; // it ends when `page` is dropped
+//! # fn step(x: u32) -> u32 { x }
+//! let page = pool.serve_status("127.0.0.1:0")?; // port 0 stands for any free port
 //! println!("open http://{}/", page.addr());
+//! for result in pool.map(step, 0..1_000) {
+//!     result?;
+//! }
+//! drop(page); // the page ends here, or with the program
 //! # Ok(())
 //! # }
 //! # #[cfg(not(feature = "status"))]
@@ -90,8 +96,8 @@
 //! # brigade::init_for_tests!();
 //! ```
 //!
-//! `brigade top PORT` shows the same in a terminal. Prometheus reads `/metrics` there. Only
-//! loopback addresses are allowed, unless you lift that.
+//! [`brigade top PORT`](super#the-command) shows the same in a terminal. Prometheus reads
+//! `/metrics` there. Only loopback addresses are allowed, unless you lift that.
 //!
 //! # A timeline
 //!

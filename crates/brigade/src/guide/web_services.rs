@@ -43,8 +43,8 @@
 //! }
 //! ```
 //!
-//! `#[tokio::main]` with `init` in its first line works too. Each worker starts a runtime for
-//! nothing then, and the ipc link does not work.
+//! `#[tokio::main]` with `init` in its first line works too. But then each worker starts a runtime
+//! that it does not need, and `Link::Ipc` does not work.
 //!
 //! # One pool for the program
 //!
