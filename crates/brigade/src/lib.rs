@@ -61,17 +61,19 @@
 //! ```
 //!
 //! # Rules for task functions
-//! A task function is a function item, or a closure that captures nothing. Its argument and result
-//! are `serde` types that a non-self-describing format can carry (no `untagged` enums, no
-//! `flatten`). It runs alone in its worker, on the main thread of that process, and may print,
-//! panic, or exit.
+//! A task function is a function item, or a closure that captures nothing. It runs alone in its
+//! worker, on the main thread of that process, and may print, panic, or exit.
+//!
+//! Its argument and result are owned `serde` types. They are encoded without names of fields and
+//! types. So some attributes of `serde` do not work: `untagged`, `tag`, `flatten` and
+//! `skip_serializing_if`.
 //!
 //! # Invariants
 //! - A task accepted by `submit` gets exactly one outcome, whatever dies and whatever is dropped.
 //! - A crash fails only the task that was running. Tasks that have not started run elsewhere and
 //!   lose no attempt.
-//! - When the program ends, in whatever way, its workers end, unless it has given up the right to
-//!   end them (`setuid` after the pool was built).
+//! - When the program ends, in whatever way, its workers end. The one exception is a program that
+//!   has given up the right to end them, by `setuid` after the pool was built.
 //!
 //! The modules `cores`, `runner`, `timer`, `cluster` and `status` can be used on their own, each
 //! behind a cargo feature of its name.
@@ -84,7 +86,8 @@
 //! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
 //!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
 //! - `futures` (default): the items of a [`stream`] as a `futures_core::Stream`.
-//! - `ipc` (default): `Link::Ipc`, the portable link. Without it, rings are the only link.
+//! - `ipc` (default): `Link::Ipc`. A *link* carries messages to workers. The usual one is shared
+//!   memory, and this one is sockets.
 //! - `recording` (default): [`metrics`] and [`Pool::snapshot`].
 //! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
 //! - `report`: `brigade::runner::Report`, the page and the trace of a run.
@@ -99,9 +102,11 @@
 //! A program that needs only the pool can turn the default features off.
 //!
 //! # Requirements
-//! Brigade runs on 64-bit Linux, 5.11 or later. [Kernels] says which feature needs a newer one. On
-//! macOS, FreeBSD and Windows a pool has threads in place of processes, if it is built with
-//! [`in_process`](PoolBuilder::in_process); otherwise `build` is an error.
+//! Brigade runs on 64-bit Linux, 5.11 or later. [Kernels] says which feature needs a newer one.
+//!
+//! On macOS, FreeBSD and Windows there are no worker processes. A pool that is built with
+//! [`in_process`](PoolBuilder::in_process) runs its tasks on threads there. Without it, `build`
+//! returns an error.
 //!
 //! All promises and their limits are in the repository: [semantics], [failure model], [deadlines],
 //! [events and spans], [clusters], [sandboxes and limits], and the [security policy]. The most
@@ -155,9 +160,9 @@ mod server;
 /// Turns this process into a worker if a host has started it as one. Must be the first line of
 /// `main`.
 ///
-/// In any other process it returns at once. In a worker it never returns: it connects to the host,
-/// runs the tasks that arrive, and ends the process when the host asks it to, or with an exit code
-/// that tells the host what is wrong.
+/// In any other process it returns at once. In a worker it never returns. It connects to the host
+/// and runs the tasks that arrive. It ends the process when the host asks for that. If something is
+/// wrong, the exit code says what.
 ///
 /// Everything before it in `main` runs in every worker too. Files that are opened there without
 /// close-on-exec (those of the standard library have it) are closed in a worker.
