@@ -133,9 +133,10 @@
 pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{
-    Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder, PoolError,
-    Resource, Retry, Shutdown, ShutdownReport, Start, Stdio, SubmitError, SubmitErrorKind,
-    TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed, wait,
+    Chain, Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder,
+    PoolError, Resource, Retry, Shutdown, ShutdownReport, Start, Stdio, SubmitError,
+    SubmitErrorKind, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed,
+    wait, when_all,
 };
 #[doc(inline)]
 pub use brigade_pool::{Hold, Layer, Limit, Limits, SandboxReport};
@@ -219,10 +220,11 @@ pub mod crash {
 pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
-        AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Function, Handle, Indexed, Key, Link,
-        Map, MapUnordered, Pool, PoolBuilder, PoolError, Resource, Retry, Shutdown, ShutdownReport,
-        Stdio, SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind,
-        TaskId, TaskState, TimedOut, Timeout, Until, Waited, WithInputs, as_completed, wait,
+        AbortOnDrop, AsCompleted, Chain, Encoded, Executor, Exit, Follow, Function, Handle,
+        Indexed, Key, Link, Map, MapUnordered, Pool, PoolBuilder, PoolError, Resource, Retry,
+        Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder,
+        TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Timeout, Until, Waited, WithInputs,
+        as_completed, wait, when_all,
     };
 
     #[cfg(feature = "futures")]

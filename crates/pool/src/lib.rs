@@ -82,8 +82,9 @@ pub use brigade_sys::process::Exit;
 #[cfg(feature = "futures")]
 pub use brigade_task::AsStream;
 pub use brigade_task::{
-    Executor, Function, Indexed, NamedFunction, SubmitError, SubmitErrorKind, TaskError,
-    TaskErrorKind, TaskState, TimedOut, Timeout, Until, WithInputs, as_completed, wait,
+    Chain, Executor, Follow, Function, Indexed, NamedFunction, SubmitError, SubmitErrorKind,
+    TaskError, TaskErrorKind, TaskState, TimedOut, Timeout, Until, WithInputs, as_completed, wait,
+    when_all,
 };
 pub use brigade_wire::codec::Encoded;
 pub use brigade_wire::{Attempt, TaskId, WorkerId};
