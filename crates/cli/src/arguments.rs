@@ -198,8 +198,8 @@ pub(crate) struct Run {
     #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Cores")]
     pub(crate) cores_per_job: Option<NonZeroUsize>,
 
-    /// Declare a resource of which jobs take what they need: a number of pieces such as gpu=4, or an
-    /// amount such as memory=16G; may be repeated
+    /// Declare a resource of which jobs take what they need: a number of pieces such as gpu=4, or
+    /// an amount such as memory=16G; may be repeated
     #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource, help_heading = "Cores")]
     pub(crate) resource: Vec<(String, Resource)>,
 

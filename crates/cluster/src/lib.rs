@@ -5,8 +5,8 @@
 //! A [`Cluster`] submits typed tasks to a queue, and a [`Node`] on any machine runs them in a local
 //! pool, with all that the pool guarantees. A [`ClusterHandle`] is one submitted task, and a
 //! [`Batch`] is a named set of them, which a client that has died continues under the same name.
-//! [`Requirements`] and [`Priority`] decide which node runs a task, and when. A task that kills workers or
-//! nodes is given up, and becomes a [`DeadLetter`].
+//! [`Requirements`] and [`Priority`] decide which node runs a task, and when. A task that kills
+//! workers or nodes is given up, and becomes a [`DeadLetter`].
 //!
 //! Client and nodes share the keys of their functions:
 //!

@@ -4,7 +4,7 @@ use brigade_resources::{Inventory, Needs};
 
 use crate::error::SubmitErrorKind;
 
-/// What a task needs.
+/// The amounts that a task needs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskNeeds {
     named: Vec<(String, u64)>,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use brigade_resources::Resource;
 use brigade_scheduler::{Shutdown, ShutdownReport};
 use brigade_task::{Executor, Function, NamedFunction, TaskError};
 use brigade_wire::shared::{AllocError, SharedBufMut, WhenFull as BudgetFull};
@@ -270,11 +269,6 @@ impl Pool {
     /// Returns the pool's name, used in events, metrics and errors.
     pub fn name(&self) -> &str {
         &self.drive.shared().config.supervisor.pool
-    }
-
-    /// Returns name and amount of each [resource](crate::PoolBuilder::resource).
-    pub fn resources(&self) -> impl Iterator<Item = (&str, Resource)> {
-        self.drive.shared().config.resources.iter()
     }
 
     /// Returns the maximum number of workers.

@@ -1,7 +1,11 @@
+//! The error of this crate.
+
+use std::fmt;
+
 use crate::Resource;
 
-/// The error of a declaration, or of a need that cannot be met.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// The error of a declaration, or of a need that will never be met.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceError {
     /// The name is not one of a resource.
@@ -53,5 +57,12 @@ fn declared_ones(names: &[String]) -> String {
         "none is declared".to_owned()
     } else {
         format!("declared are {}", names.join(", "))
+    }
+}
+
+impl fmt::Debug for ResourceError {
+    /// Writes the text of the error, which a `main` that returns it prints.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{self}")
     }
 }

@@ -1,3 +1,5 @@
+//! The resources that were declared, by name.
+
 use std::fmt::Write;
 
 use crate::ledger::Grant;

@@ -15,8 +15,8 @@ use crate::{Ledger, Needs};
 /// everyone needs something else.
 const LANES_AT_A_TIME: usize = 64;
 
-/// Who waits for resources. `R` is the order in which they leave, and must be unique; `K` names
-/// them.
+/// Tasks that wait for resources. `R` is the order in which they leave, and must be unique; `K`
+/// names them.
 #[derive(Debug)]
 pub struct Lanes<R, K> {
     lanes: BTreeMap<Needs, BTreeMap<R, K>>,

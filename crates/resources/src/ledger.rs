@@ -1,3 +1,5 @@
+//! Counts what is taken and what is left.
+
 use std::collections::BTreeSet;
 
 use crate::{Need, Needs, Resource};
@@ -10,7 +12,7 @@ pub struct Ledger {
     pieces: Vec<BTreeSet<u32>>,
 }
 
-/// What something that runs has taken. It must be [given back](Ledger::give_back).
+/// The amounts that a task has taken. It must be [given back](Ledger::give_back).
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "what was taken must be given back"]
 pub struct Grant(Vec<(Need, Vec<u32>)>);

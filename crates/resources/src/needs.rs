@@ -1,3 +1,5 @@
+//! The amounts that a task takes.
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,8 @@ pub struct Need {
     pub amount: u64,
 }
 
-/// What a task takes while it runs: for each resource at most one amount, in their order.
+/// The amounts that a task takes while it runs: for each resource at most one amount, in
+/// their order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "Vec<Need>", into = "Vec<Need>")]
 pub struct Needs(Arc<[Need]>);

@@ -1,8 +1,10 @@
+//! The kinds of resources.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How much there is of a resource.
+/// The amount that there is of a resource, and how it is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resource {
     /// A number of equal pieces, such as GPUs, which are numbered from 0. A task learns the numbers

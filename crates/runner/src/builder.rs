@@ -112,9 +112,9 @@ impl Builder {
         self
     }
 
-    /// Declares a resource of which there is only so much, such as GPUs or licenses. A job starts
-    /// when all that it needs is left; until then it holds up those behind it, as one does that
-    /// waits for cores.
+    /// Declares a limited resource, such as GPUs or licenses. A job starts when all
+    /// that it needs is left; until then it holds up those behind it, as one does that waits for
+    /// cores.
     #[must_use]
     pub fn resource(mut self, name: impl Into<String>, resource: Resource) -> Self {
         self.resources.push((name.into(), resource));

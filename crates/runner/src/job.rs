@@ -162,13 +162,6 @@ impl Job {
         self
     }
 
-    /// Sets the number of cores it needs, at least 1.
-    #[must_use]
-    pub fn cores(mut self, cores: usize) -> Self {
-        self.cores = Some(cores);
-        self
-    }
-
     /// Sets an environment variable, in addition to those of this process.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {

@@ -12,11 +12,11 @@ use crate::job::Job;
 pub(crate) struct Resources {
     inventory: Inventory,
     ledger: Arc<Mutex<Ledger>>,
-    /// What jobs need that do not say it.
+    /// Amounts for jobs that do not say what they need.
     usual: Vec<(String, u64)>,
 }
 
-/// What an attempt has. It is given back when this is dropped.
+/// The resources that an attempt has. They are given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     grant: Option<Grant>,

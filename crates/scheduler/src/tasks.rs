@@ -1,8 +1,8 @@
 //! All tasks of the scheduler, and the order in which the waiting ones leave.
 //!
 //! A task waits in the queue, for the only worker that may run it, or for resources that it needs.
-//! Whoever leaves its worker, for whatever reason, gives back what it has taken. Where it waits and what its
-//! `state` says are changed together, here.
+//! Whoever leaves its worker, for whatever reason, gives back what it has taken. Where it
+//! waits and what its `state` says are changed together, here.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -237,8 +237,8 @@ impl<T: TaskData> Tasks<T> {
         std::mem::take(&mut self.arrived)
     }
 
-    /// Returns the number of tasks that any worker may take. Of those that need resources, it counts
-    /// the one that leaves next.
+    /// Returns the number of tasks that any worker may take. Of those that need resources, it
+    /// counts the one that leaves next.
     #[inline]
     pub(crate) fn queued(&self) -> usize {
         self.queue.len() + usize::from(self.resources.first().is_some())

@@ -1,4 +1,4 @@
-//! What follows from tasks: `Handle::then` and `when_all`, over the callbacks of handles.
+//! Chains of tasks: `Handle::then` and `when_all`, over the callbacks of handles.
 //!
 //! A [`Chain`] is settled once, by a [`Settler`], which is a part of a callback. It settles the
 //! chain even if it is dropped without having been used, because the callback has panicked. No code
@@ -81,8 +81,8 @@ impl<R: Send + 'static> Chain<R> {
     ///
     /// # Errors
     /// The error of the first task that failed, [`Cancelled`](TaskErrorKind::Cancelled) if a
-    /// function given to `then` has panicked, and [`Forked`](TaskErrorKind::Forked) in a fork of the
-    /// process.
+    /// function given to `then` has panicked, and [`Forked`](TaskErrorKind::Forked) in a fork of
+    /// the process.
     ///
     /// # Panics
     /// In a callback, where the value may never come: it may need the thread that waits. Use
@@ -129,8 +129,8 @@ where
     /// what follows: the task that `next` submits.
     ///
     /// `next` runs as a [callback](Self::on_done), on a thread of the executor. It is not called if
-    /// the task fails; the chain then ends with the task's error. If `next` panics, that is reported
-    /// as an event, and the chain ends as cancelled.
+    /// the task fails; the chain then ends with the task's error. If `next` panics, that is
+    /// reported as an event, and the chain ends as cancelled.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -167,8 +167,8 @@ where
     }
 }
 
-/// Returns a chain whose value is that of all tasks, in their order, once the last has ended. A task
-/// that failed has its error there.
+/// Returns a chain whose value is that of all tasks, in their order, once the last has ended. A
+/// task that failed has its error there.
 ///
 /// It takes handles, chains, and results of submissions.
 ///

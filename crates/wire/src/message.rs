@@ -25,6 +25,7 @@
 //! error for anything that is not a message.
 
 mod finished_inline;
+mod from_worker;
 mod function;
 mod limits;
 mod outcome;
@@ -35,7 +36,6 @@ use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 
-use crate::buffers;
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
 use crate::location::Location;
@@ -43,7 +43,7 @@ use crate::outcome::Outcome;
 pub use finished_inline::FinishedInline;
 pub use function::Function;
 pub use limits::RunLimits;
-use outcome::VALUE;
+
 pub use run_inline::RunInline;
 use words::{
     NAME_LIMIT, Reader, chunk_word, first_word, push, push_location, split_chunk_word,
@@ -323,97 +323,6 @@ impl<'a> ToWorker<'a> {
             granted,
             argument: reader.0,
         }))
-    }
-}
-
-impl<'a> FromWorker<'a> {
-    /// Appends everything but the payload to `head`.
-    #[inline]
-    pub fn encode_head(&self, head: &mut Vec<u8>) {
-        let outcome = match self {
-            Self::Finished(finished) => {
-                let kind = outcome::kind(&finished.outcome);
-                let flags = if finished.worn { IS_WORN } else { 0 };
-                push(head, first_word(kind, flags, finished.ring_index, finished.attempt.get()));
-                push(head, finished.task.get());
-                push(head, u64::try_from(finished.run_time.as_nanos()).unwrap_or(u64::MAX));
-                push(head, finished.began.as_nanos());
-                &finished.outcome
-            }
-            Self::Item(item) => {
-                let kind = outcome::kind(&item.outcome) + ITEM;
-                push(head, first_word(kind, 0, item.ring_index, item.index));
-                &item.outcome
-            }
-            Self::Skipped { task, attempt, ring_index } => {
-                push(head, first_word(SKIPPED, 0, *ring_index, attempt.get()));
-                return push(head, task.get());
-            }
-            Self::Keeps(_) => return push(head, first_word(KEEPS, 0, 0, 0)),
-            Self::Releases(_) => return push(head, first_word(RELEASES, 0, 0, 0)),
-        };
-        outcome::encode_head(outcome, head);
-    }
-
-    /// Returns the payload, which follows the head.
-    pub fn payload(&self) -> &[u8] {
-        match self {
-            Self::Finished(Finished { outcome, .. }) | Self::Item(Item { outcome, .. }) => {
-                outcome::payload(outcome)
-            }
-            Self::Keeps(buffers) | Self::Releases(buffers) => buffers,
-            Self::Skipped { .. } => &[],
-        }
-    }
-
-    /// Decodes the message in `bytes`.
-    ///
-    /// # Errors
-    /// [`MessageError`] if `bytes` is not a message.
-    #[expect(
-        clippy::inline_always,
-        reason = "passing the parts through memory costs a tenth of the host's time for a task"
-    )]
-    #[inline(always)]
-    pub fn decode(bytes: &'a [u8]) -> Result<Self, MessageError> {
-        let mut reader = Reader(bytes);
-        let (kind, flags, ring_index, number) = split_first_word(reader.word()?);
-        let is_finished = (VALUE..ITEM).contains(&kind) && kind != SKIPPED;
-        if flags & !(if is_finished { IS_WORN } else { 0 }) != 0 {
-            return Err(MessageError::Decode("unknown flags"));
-        }
-        if let Some(kind) = kind.checked_sub(ITEM) {
-            let outcome = outcome::decode(kind, reader.0)?;
-            return Ok(Self::Item(Item { ring_index, index: number, outcome }));
-        }
-        if kind < VALUE {
-            return decode_buffers(kind, reader.0);
-        }
-        let (task, attempt) = (TaskId::new(reader.word()?), Attempt::new(number));
-        if kind == SKIPPED {
-            return if reader.0.is_empty() {
-                Ok(Self::Skipped { task, attempt, ring_index })
-            } else {
-                Err(MessageError::Decode("skip message with a payload"))
-            };
-        }
-        let run_time = Duration::from_nanos(reader.word()?);
-        let began = Monotonic::from_nanos(reader.word()?);
-        let outcome = outcome::decode(kind, reader.0)?;
-        let worn = flags & IS_WORN != 0;
-        Ok(Self::Finished(Finished { task, attempt, ring_index, run_time, began, worn, outcome }))
-    }
-}
-
-#[cold]
-fn decode_buffers(kind: u8, payload: &[u8]) -> Result<FromWorker<'_>, MessageError> {
-    if !buffers::split(payload)?.0.is_empty() {
-        return Err(MessageError::Decode("bytes before a list of shared buffers"));
-    }
-    match kind {
-        KEEPS => Ok(FromWorker::Keeps(payload)),
-        RELEASES => Ok(FromWorker::Releases(payload)),
-        _ => Err(MessageError::Decode("unknown message kind")),
     }
 }
 

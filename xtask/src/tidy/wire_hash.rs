@@ -10,6 +10,7 @@ use crate::checkout::{self, Checkout};
 const SOURCES: &[&str] = &[
     "crates/wire/src/buffers.rs",
     "crates/wire/src/message.rs",
+    "crates/wire/src/message/from_worker.rs",
     "crates/wire/src/message/function.rs",
     "crates/wire/src/message/outcome.rs",
     "crates/wire/src/handshake.rs",

@@ -337,7 +337,9 @@
 //! | `result.get()`, `ray.get(ref)` | `handle.wait()?` |
 //! | `group(f.s(x) for x in xs)()` | `cluster.map(&F, xs)` |
 //! | `max_retries=3`, `time_limit=1` | `cluster.task(&F).retries(3).deadline(second)` |
-//! | `queue="gpu"`, `num_gpus=1` | `.requires(Requirements::new().label("gpu"))` |
+//! | `queue="gpu"` | `.requires(Requirements::new().label("gpu"))` |
+//! | `num_gpus=1` | `.needs("gpu", 1)` |
+//! | `chain(a, b)`, `chord` | `handle.then(…)`, `when_all(handles)` |
 //! | `revoke(id, terminate=True)`, `ray.cancel` | `handle.kill()` |
 //!
 //! ```no_run
@@ -352,7 +354,8 @@
 //! let cluster = Cluster::connect(url)?;
 //! cluster.submit(&F, x)?.wait()?;
 //! let values: Result<Vec<u32>, _> = cluster.map(&F, 0..9).collect();
-//! let task = cluster.task(&F).retries(3).deadline(second).requires(Requirements::new().label("gpu"));
+//! let gpu = Requirements::new().label("gpu");
+//! let task = cluster.task(&F).retries(3).deadline(second).requires(gpu);
 //! task.submit(x)?.kill();
 //! # Ok(())
 //! # }

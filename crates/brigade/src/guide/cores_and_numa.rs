@@ -56,6 +56,38 @@
 //! [`CoreRequest`](crate::cores::CoreRequest) says how close together cores have to be: in one
 //! cache, one package, one NUMA node.
 //!
+//! # GPUs, memory, licenses
+//!
+//! Some things are scarcer than cores. Declare how much of them there is, and say what a task
+//! needs. The pool then starts a task when a worker is free and all that it needs is left:
+//!
+//! ```
+//! # brigade::init_for_tests!();
+//! use brigade::{Pool, Resource, worker};
+//!
+//! fn train(_: u32) -> Option<Vec<u32>> {
+//!     worker::indices("gpu")
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let pool = Pool::builder()
+//!     .workers(4)
+//!     .resource("gpu", Resource::Indexed(2))
+//!     .resource("memory", Resource::Sum(16 << 30))
+//!     .build()?;
+//! let handle = pool.task(train).needs("gpu", 1).needs("memory", 2 << 30).submit(1)?;
+//! assert_eq!(handle.wait()?, Some(vec![0]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Here four workers run, and at most two of their tasks have a GPU, each another one. Tasks that
+//! need none go on meanwhile. The pool counts, and does not enforce: a task that takes more memory
+//! than it said is stopped only by a [limit](crate::Limits).
+//!
+//! Many libraries choose their device when they are loaded. Then bind each worker to one instead,
+//! with [`env_per_slot`](crate::PoolBuilder::env_per_slot).
+//!
 //! # NUMA
 //!
 //! On a machine with several *NUMA nodes*, each node has memory that is near to its cores. Memory

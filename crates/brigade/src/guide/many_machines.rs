@@ -96,8 +96,9 @@
 //!
 //! # Which node?
 //!
-//! `Requirements` says what a task requires: cores, memory, labels. A node offers what it has. A label
-//! such as `gpu` keeps tasks on the machines that have one.
+//! `Requirements` says what a task requires: cores, memory, labels. A node offers what it has. A
+//! label such as `gpu` keeps tasks on the machines that have one. Tasks that share the pieces of a
+//! node say how many they need, as in a pool: `.needs("gpu", 1)`.
 //!
 //! # A task that kills nodes
 //!

@@ -67,8 +67,8 @@ pub(crate) struct Node {
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, help_heading = "Limits")]
     pub(crate) task_cpu_time: Option<Duration>,
 
-    /// Declare a resource of which tasks take what they need: a number of pieces such as gpu=4, or an
-    /// amount such as memory=16G; may be repeated
+    /// Declare a resource of which tasks take what they need: a number of pieces such as gpu=4, or
+    /// an amount such as memory=16G; may be repeated
     #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource)]
     pub(crate) resource: Vec<(String, Resource)>,
 

@@ -19,7 +19,7 @@ use super::command::{COMMAND, CommandReport, LABEL, RemoteCommand};
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) cores_per_job: Option<u32>,
-    /// What jobs need that do not say it.
+    /// Amounts for jobs that do not say what they need.
     pub(super) needs: Vec<(String, u64)>,
     pub(super) labels: Vec<String>,
     pub(super) nice: i32,

@@ -2,9 +2,9 @@
 
 use crate::common::TestDir;
 
-/// Fails if another job has the same piece at the same time.
-const LOCKS: &str =
-    "mkdir gpu-$BRIGADE_RESOURCE_GPU && sleep 0.05 && rmdir gpu-$BRIGADE_RESOURCE_GPU #";
+/// Takes the piece as a folder, which fails if another job has it, until all pieces were taken.
+const LOCKS: &str = "mkdir gpu-$BRIGADE_RESOURCE_GPU || exit 1; echo >>taken; \
+    until test $(wc -l <taken) -ge 2; do sleep 0.01; done; rmdir gpu-$BRIGADE_RESOURCE_GPU #";
 
 #[test]
 fn jobs_that_run_at_a_time_have_different_pieces() {

@@ -122,8 +122,8 @@ impl NodeBuilder {
     }
 
     /// Declares a resource of the node, of which its tasks take what they
-    /// [need](crate::ClusterTask::needs); see [`PoolBuilder::resource`]. The node takes no more tasks
-    /// from the queue than it has resources for.
+    /// [need](crate::ClusterTask::needs); see [`PoolBuilder::resource`]. The node takes no more
+    /// tasks from the queue than it has resources for.
     pub fn resource(mut self, name: impl Into<String>, resource: Resource) -> Self {
         self.pool = self.pool.resource(name, resource);
         self

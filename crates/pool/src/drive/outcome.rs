@@ -321,3 +321,13 @@ pub(super) fn outcome_of(
         in_the_queue: end == TaskEnd::Expired,
     }))
 }
+
+/// Returns `true` unless the process has exited in order.
+pub(super) fn has_died(event: &Event<TaskCell>, data: &EventData) -> bool {
+    match (event, data) {
+        (Event::Died { death, .. }, EventData::Death(report)) => {
+            !(report.exited_in_order() && death.interrupted.is_empty())
+        }
+        _ => true,
+    }
+}

@@ -22,7 +22,7 @@ use super::collect::glances::woken::Woken;
 use super::collect::listeners::Listeners;
 use super::deferred::Deferred;
 use super::observer::{Observer, Observers};
-use super::outcome::EventData;
+use super::outcome::{EventData, has_died};
 use super::room::{Blocked, Line};
 use super::user_code_queue::{UserCode, UserCodeQueue};
 use super::worker_slot::WorkerSlot;
@@ -31,8 +31,7 @@ use crate::config::Config;
 use crate::error::PoolError;
 use crate::payload::Value;
 use crate::task_span::TaskSpan;
-use brigade_task::backend::Callbacks;
-use brigade_task::backend::Sleeper;
+use brigade_task::backend::{Callbacks, Sleeper};
 
 /// The state shared by a pool's threads.
 pub struct Shared {
@@ -389,15 +388,5 @@ impl Core {
         if self.waiting_for_progress > 0 {
             shared.progress.notify_all();
         }
-    }
-}
-
-/// Returns `true` unless the process has exited in order.
-fn has_died(event: &Event<TaskCell>, data: &EventData) -> bool {
-    match (event, data) {
-        (Event::Died { death, .. }, EventData::Death(report)) => {
-            !(report.exited_in_order() && death.interrupted.is_empty())
-        }
-        _ => true,
     }
 }

@@ -24,7 +24,7 @@ use crate::Pool;
 use crate::buffers::ItemBuffers;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkOwner;
-use crate::error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
+use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::needs::TaskNeeds;
 use crate::payload::append_buffers;
@@ -157,15 +157,6 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
             current: None,
             when_full: WhenFull::Wait,
             unsent: 0,
-        }
-    }
-
-    fn add_need(&mut self, resource: String, amount: u64) {
-        self.needs.add(&self.pool.shared().config.resources, resource, amount);
-        if let Err(kind) = self.needs.check() {
-            let error = SubmitError::new(kind, ()).into_task_error();
-            (self.function, self.seeded) = (Err(error.clone()), Err(error));
-            self.refused = true;
         }
     }
 

@@ -1,8 +1,15 @@
-//! The resources that a job needs.
+//! The cores and resources that a job needs.
 
 use super::Job;
 
 impl Job {
+    /// Sets the number of cores it needs, at least 1.
+    #[must_use]
+    pub fn cores(mut self, cores: usize) -> Self {
+        self.cores = Some(cores);
+        self
+    }
+
     /// Adds an amount of a [resource](crate::Builder::resource) that the job takes while it runs,
     /// instead of what the runner's setting says. Variables of its environment name what it has,
     /// such as `BRIGADE_RESOURCE_GPU=0,3`.

@@ -108,6 +108,15 @@ impl<I: Iterator> Chunks<'_, I> {
         constraints
     }
 
+    pub(super) fn add_need(&mut self, resource: String, amount: u64) {
+        self.needs.add(&self.pool.shared().config.resources, resource, amount);
+        if let Err(kind) = self.needs.check() {
+            let error = SubmitError::new(kind, ()).into_task_error();
+            (self.function, self.seeded) = (Err(error.clone()), Err(error));
+            self.refused = true;
+        }
+    }
+
     pub(super) fn fail(&mut self, items: Items, kind: SubmitErrorKind) {
         self.fail_with(items, SubmitError::new(kind, ()).into_task_error());
     }

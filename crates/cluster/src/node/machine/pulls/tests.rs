@@ -1,0 +1,150 @@
+//! Tests of the requests for tasks.
+
+use super::*;
+use crate::names::Priority;
+use crate::requirements::Class;
+
+fn at(millis: u64) -> Monotonic {
+    Monotonic::ZERO + Duration::from_millis(millis)
+}
+
+fn lane(priority: Priority) -> Lane {
+    Lane { priority, class: Class::default() }
+}
+
+/// Returns the new requests: the priority, the number of tasks, and whether they wait.
+fn asked(pulls: &mut Pulls, free: u32) -> Vec<(PullId, Priority, u32, bool)> {
+    let mut actions = Vec::new();
+    pulls.pull(at(1_000), |_| free, &mut actions);
+    let asked = actions.into_iter().map(|action| match action {
+        Action::Pull { pull, lane, batch, wait } => (pull, lane.priority, batch, wait.is_some()),
+        other => panic!("{other:?}"),
+    });
+    asked.collect()
+}
+
+/// Returns lanes that have answered, and so may be asked for many tasks.
+fn answering(lanes: &[Priority]) -> Pulls {
+    let mut pulls = Pulls::default();
+    pulls.add_lanes(lanes.iter().map(|&priority| lane(priority)).collect());
+    for state in &mut pulls.lanes {
+        state.answered();
+    }
+    pulls
+}
+
+#[test]
+fn the_first_request_of_a_lane_is_soon_repeated() {
+    let (mut pulls, now) = (Pulls::default(), at(1_000));
+    pulls.add_lanes(vec![lane(Priority::Normal)]);
+    let mut pauses = Vec::new();
+    for _ in 0..6 {
+        let first = asked(&mut pulls, 8);
+        assert!(matches!(first[..], [(_, Priority::Normal, 1, false)]), "{first:?}");
+        let expiry = pulls.next_expiry().unwrap();
+        pauses.push(expiry.saturating_since(now).as_millis());
+        pulls.expire(expiry);
+    }
+    assert_eq!(pauses, [500, 1000, 2000, 4000, 5000, 5000]);
+    // Once the lane has answered, requests wait, and more than one task may come.
+    let last = asked(&mut pulls, 8);
+    pulls.ended(now, last[0].0, false);
+    let waiting = asked(&mut pulls, 8);
+    assert!(matches!(waiting[..], [(_, Priority::Normal, 8, true)]), "{waiting:?}");
+}
+
+#[test]
+fn a_new_leader_is_asked_at_once() {
+    let mut pulls = answering(&[Priority::Normal, Priority::Low]);
+    for _ in 0..2 {
+        let empty = asked(&mut pulls, 4);
+        pulls.ended(at(1_000), empty[0].0, false);
+    }
+    assert_eq!(asked(&mut pulls, 4).len(), 2, "both wait");
+    pulls.leader_changed(&lane(Priority::Low));
+    let again = asked(&mut pulls, 4);
+    assert!(matches!(again[..], [(_, Priority::Low, 1, false)]), "{again:?}");
+    pulls.ended(at(1_000), again[0].0, false);
+    let waiting = asked(&mut pulls, 4);
+    assert!(matches!(waiting[..], [(_, Priority::Low, 1, true)]), "{waiting:?}");
+}
+
+#[test]
+fn tasks_are_signs_of_life() {
+    let mut pulls = answering(&[Priority::Normal]);
+    assert_eq!(asked(&mut pulls, 3).len(), 1);
+    pulls.delivered(at(10_000), &lane(Priority::Normal));
+    pulls.expire(at(20_000));
+    assert_eq!(pulls.left(), 2);
+}
+
+#[test]
+fn lanes_are_asked_in_the_order_of_their_urgency() {
+    let mut pulls = answering(&[Priority::Low, Priority::High]);
+    let now = at(1_000);
+    let first = asked(&mut pulls, 4);
+    assert!(matches!(first[..], [(_, Priority::High, 4, false)]), "{first:?}");
+    assert!(asked(&mut pulls, 4).is_empty(), "one at a time");
+    pulls.delivered(now, &lane(Priority::High));
+    pulls.ended(now, first[0].0, false);
+    let second = asked(&mut pulls, 3);
+    assert!(matches!(second[..], [(_, Priority::Low, 3, false)]), "{second:?}");
+    pulls.ended(now, second[0].0, false);
+    let waiting = asked(&mut pulls, 3);
+    let all = [(Priority::High, 1, true), (Priority::Low, 1, true)];
+    let waiting: Vec<_> = waiting.into_iter().map(|pull| (pull.1, pull.2, pull.3)).collect();
+    assert_eq!(waiting, all);
+    // A task of the lower lane wakes the node, and the higher one is still known to be empty.
+    pulls.delivered(now, &lane(Priority::Low));
+    let next = asked(&mut pulls, 2);
+    assert!(matches!(next[..], [(_, Priority::Low, 2, false)]), "{next:?}");
+}
+
+#[test]
+fn silent_requests_are_sent_again() {
+    let mut pulls = answering(&[Priority::Normal]);
+    let first = asked(&mut pulls, 2);
+    assert!(matches!(first[..], [(_, Priority::Normal, 2, true)]), "{first:?}");
+    pulls.heartbeat(at(4_000), first[0].0);
+    pulls.expire(at(15_000));
+    assert!(asked(&mut pulls, 2).is_empty());
+    pulls.expire(at(4_000) + SILENCE);
+    assert_eq!(asked(&mut pulls, 2).len(), 1);
+    pulls.abandon_all();
+    assert_eq!(asked(&mut pulls, 2).len(), 1);
+}
+
+#[test]
+fn a_failed_request_is_followed_by_a_pause() {
+    let mut pulls = Pulls::default();
+    pulls.add_lanes(vec![lane(Priority::Normal)]);
+    let first = asked(&mut pulls, 1);
+    pulls.ended(at(1_000), first[0].0, true);
+    assert!(asked(&mut pulls, 1).is_empty());
+    assert_eq!(pulls.next_expiry(), Some(at(1_250)));
+    let mut actions = Vec::new();
+    pulls.pull(at(1_250), |_| 1, &mut actions);
+    assert_eq!(actions.len(), 1);
+}
+
+#[test]
+fn a_lane_without_room_is_asked_when_there_is_some() {
+    let mut pulls = answering(&[Priority::High, Priority::Normal]);
+    let ask = |pulls: &mut Pulls, urgent: u32| {
+        let mut actions = Vec::new();
+        let room = |lane: &Lane| if lane.priority == Priority::High { urgent } else { 5 };
+        pulls.pull(at(1_000), room, &mut actions);
+        let batches = actions.into_iter().filter_map(|action| match action {
+            Action::Pull { pull, lane, batch, .. } => Some((pull, lane.priority, batch)),
+            _ => None,
+        });
+        batches.collect::<Vec<_>>()
+    };
+    let asked = ask(&mut pulls, 0);
+    assert!(matches!(asked[..], [(_, Priority::Normal, 5)]), "{asked:?}");
+    pulls.ended(at(1_000), asked[0].0, false);
+    let asked = ask(&mut pulls, 0);
+    assert!(matches!(asked[..], [(_, Priority::Normal, 1)]), "{asked:?}");
+    let asked = ask(&mut pulls, 2);
+    assert!(matches!(asked[..], [(_, Priority::High, 1)]), "{asked:?}");
+}
