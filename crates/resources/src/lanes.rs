@@ -19,7 +19,7 @@ const LANES_AT_A_TIME: usize = 64;
 /// names them.
 #[derive(Debug)]
 pub struct Lanes<R, K> {
-    lanes: BTreeMap<Needs, BTreeMap<R, K>>,
+    by_needs: BTreeMap<Needs, BTreeMap<R, K>>,
     /// The heads of the lanes.
     heads: BTreeSet<(R, Needs)>,
     len: usize,
@@ -27,7 +27,7 @@ pub struct Lanes<R, K> {
 
 impl<R, K> Default for Lanes<R, K> {
     fn default() -> Self {
-        Self { lanes: BTreeMap::new(), heads: BTreeSet::new(), len: 0 }
+        Self { by_needs: BTreeMap::new(), heads: BTreeSet::new(), len: 0 }
     }
 }
 
@@ -44,7 +44,7 @@ impl<R: Ord + Copy, K: Copy> Lanes<R, K> {
 
     /// Lets `key` wait.
     pub fn insert(&mut self, needs: &Needs, rank: R, key: K) {
-        let lane = self.lanes.entry(needs.clone()).or_default();
+        let lane = self.by_needs.entry(needs.clone()).or_default();
         let head = lane.first_key_value().map(|(head, _)| *head);
         if lane.insert(rank, key).is_none() {
             self.len += 1;
@@ -59,7 +59,7 @@ impl<R: Ord + Copy, K: Copy> Lanes<R, K> {
 
     /// Removes who waits with this rank, if anyone does.
     pub fn remove(&mut self, needs: &Needs, rank: R) -> Option<K> {
-        let lane = self.lanes.get_mut(needs)?;
+        let lane = self.by_needs.get_mut(needs)?;
         let key = lane.remove(&rank)?;
         self.len -= 1;
         if self.heads.remove(&(rank, needs.clone())) {
@@ -68,7 +68,7 @@ impl<R: Ord + Copy, K: Copy> Lanes<R, K> {
                     self.heads.insert((*head, needs.clone()));
                 }
                 None => {
-                    self.lanes.remove(needs);
+                    self.by_needs.remove(needs);
                 }
             }
         }
@@ -77,15 +77,15 @@ impl<R: Ord + Copy, K: Copy> Lanes<R, K> {
 
     /// Removes and returns all, in their order.
     pub fn take_all(&mut self) -> Vec<K> {
-        let lanes = std::mem::take(self).lanes;
-        let mut all: Vec<(R, K)> = lanes.into_values().flatten().collect();
+        let by_needs = std::mem::take(self).by_needs;
+        let mut all: Vec<(R, K)> = by_needs.into_values().flatten().collect();
         all.sort_unstable_by_key(|(rank, _)| *rank);
         all.into_iter().map(|(_, key)| key).collect()
     }
 
     /// Returns all.
     pub fn iter(&self) -> impl Iterator<Item = (&Needs, &R, &K)> {
-        self.lanes.iter().flat_map(|(needs, lane)| lane.iter().map(move |(r, k)| (needs, r, k)))
+        self.by_needs.iter().flat_map(|(needs, lane)| lane.iter().map(move |(r, k)| (needs, r, k)))
     }
 
     /// Returns up to `most` that could begin now, one after the other, with what is left.
@@ -103,7 +103,7 @@ impl<R: Ord + Copy, K: Copy> Lanes<R, K> {
                 let left = &mut left[usize::from(need.resource)];
                 *left = left.saturating_sub(need.amount);
             }
-            let lane = &self.lanes[needs];
+            let lane = &self.by_needs[needs];
             if begins {
                 let mut lane = lane.range(rank..);
                 ready.extend(lane.next().map(|(rank, key)| (*rank, *key)));

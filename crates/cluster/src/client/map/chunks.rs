@@ -211,7 +211,7 @@ where
             Setting::Deadline(limit) => self.settings.deadline = Some(limit),
             Setting::Retries(retries) => self.settings.retries = retries,
             Setting::Needs(resource, amount) => {
-                self.settings.requirements.add_resource(resource, amount)
+                self.settings.requirements.add_resource(resource, amount);
             }
         }
     }
