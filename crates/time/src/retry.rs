@@ -52,6 +52,12 @@ impl Retry {
         }
     }
 
+    /// Returns this number of attempts after the first one, without a pause.
+    #[doc(hidden)]
+    pub const fn of(retries: u32) -> Self {
+        Self::new().attempts(retries.saturating_add(1))
+    }
+
     /// Sets the number of attempts, the first one included. Values below 1 count as 1. Default: 3.
     pub const fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = if attempts == 0 { 1 } else { attempts };

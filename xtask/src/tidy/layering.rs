@@ -49,6 +49,7 @@ const LAYERS: &[(&str, Uses)] = &[
     (
         "brigade-task",
         Only(&[
+            "brigade-time",
             "brigade-crash",
             "brigade-sandbox",
             "brigade-wire",

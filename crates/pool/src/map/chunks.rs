@@ -27,7 +27,7 @@ use crate::chunk::ChunkOwner;
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::payload::append_buffers;
-use crate::task::label_of;
+use crate::task::{TaskOptions, label_of};
 use crate::when_full::WhenFull;
 use brigade_task::backend::Wait;
 use brigade_task::map::{ChunkResults, Turn};
@@ -64,6 +64,8 @@ struct Chunk {
     position: u64,
     /// Bytes that it takes up in the default window.
     held: usize,
+    /// `true` if it runs again, perhaps after a pause.
+    is_retried: bool,
 }
 
 /// The chunks of a map; see the module's documentation.
@@ -73,7 +75,8 @@ pub struct Chunks<'pool, I: Iterator> {
     /// The function for inputs with a seed.
     seeded: Result<FunctionRef, TaskError>,
     seed: Option<u64>,
-    label: Option<Arc<str>>,
+    /// The settings of each item.
+    options: TaskOptions,
     inputs: I,
     /// The inputs whose results were not yielded, by position, if results come with inputs.
     kept: Option<HashMap<u64, I::Item>>,
@@ -82,9 +85,6 @@ pub struct Chunks<'pool, I: Iterator> {
     /// cannot call the function.
     refused: bool,
     window: Option<usize>,
-    retries: u32,
-    /// The hard deadline of an item, if it differs from that of the pool's tasks.
-    deadline: Option<Duration>,
     sizing: Sizing,
     /// Encoded inputs that were taken and not submitted. They stay here for long only if the input
     /// iterator has panicked.
@@ -103,6 +103,8 @@ pub struct Chunks<'pool, I: Iterator> {
     owner: Arc<ChunkOwner>,
     /// By task id.
     under_way: HashMap<u64, Chunk>,
+    /// Number of those that run again.
+    retried: usize,
     /// Results of chunks that have ended, in the order of completion.
     settled: VecDeque<Results>,
     /// The results that are being yielded.
@@ -132,13 +134,11 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
             function,
             seeded,
             seed: None,
-            label: label_of(target),
+            options: TaskOptions { label: label_of(target), ..TaskOptions::default() },
             inputs,
             kept: None,
             exhausted: false,
             window: None,
-            retries: 0,
-            deadline: None,
             sizing,
             filling: Vec::new(),
             filled: 0,
@@ -149,6 +149,7 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
             held: 0,
             owner: Arc::default(),
             under_way: HashMap::new(),
+            retried: 0,
             settled: VecDeque::new(),
             current: None,
             when_full: WhenFull::Wait,
@@ -182,7 +183,15 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
                 let (position, bytes) = chunk.unwrap_or_default();
                 self.add(cell, position, bytes);
             }
-            let Some(Chunk { cell, held, .. }) = self.under_way.remove(&id) else { continue };
+            let Some(chunk) = self.under_way.get_mut(&id) else { continue };
+            if chunk.cell.is_pending() {
+                self.retried += usize::from(!std::mem::replace(&mut chunk.is_retried, true));
+                continue;
+            }
+            let Some(Chunk { cell, held, is_retried, .. }) = self.under_way.remove(&id) else {
+                continue;
+            };
+            self.retried -= usize::from(is_retried);
             let Some(progress) = cell.take_chunk() else { continue };
             self.held -= held;
             let (answered, run_time) = (progress.answered, progress.run_time);
@@ -198,7 +207,7 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
     fn add(&mut self, cell: TaskCell, position: u64, bytes: usize) {
         let held = bytes + BYTES_OF_A_CHUNK;
         self.held += held;
-        self.under_way.insert(cell.id.get(), Chunk { cell, position, held });
+        self.under_way.insert(cell.id.get(), Chunk { cell, position, held, is_retried: false });
     }
 }
 
@@ -264,7 +273,8 @@ where
         } else if self.refused {
             self.under_way.is_empty() && self.unsent == 0
         } else {
-            self.under_way.len() < FRAMES * self.pool.workers()
+            // Those that run again may pause meanwhile.
+            self.under_way.len() - self.retried < FRAMES * self.pool.workers()
         }
     }
 

@@ -209,7 +209,8 @@ where
             Setting::Window(items) => self.window = items,
             Setting::Chunk(items) => self.sizing.fix(u32::try_from(items).unwrap_or(u32::MAX)),
             Setting::Deadline(limit) => self.settings.deadline = Some(limit),
-            Setting::Retries(retries) => self.settings.retries = retries,
+            Setting::Retry(retry) => self.settings.retries = retry.retries(),
+            Setting::RetryPanics | Setting::RetryErrors => {}
         }
     }
 }
