@@ -21,7 +21,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brigade::runner::Limit;
+use brigade::runner::{Limit, Retry};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
@@ -42,7 +42,7 @@ pub(crate) use parallel::Parallel;
 pub(crate) use pipe::{BlockSize, PipeOptions};
 pub(crate) use sem::Sem;
 pub(crate) use values::parse_size;
-use values::{HaltParser, parse_count, parse_limit, parse_number, parse_seconds};
+use values::{HaltParser, parse_count, parse_limit, parse_number, parse_retry, parse_seconds};
 pub(crate) use values::{HaltPolicy, JobCount, Load};
 
 /// Runs lists of commands on pinned cores, leaves no process behind, resumes interrupted runs
@@ -244,6 +244,11 @@ pub(crate) struct Run {
     /// Number of additional attempts for a failed job
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_number::<u32>, allow_negative_numbers = true, help_heading = "Failures")]
     pub(crate) retries: u32,
+
+    /// Pause before another attempt: seconds, or a duration; doubles up to a minute. See the manual
+    /// for ,factor=N ,max=DURATION and ,jitter=SHARE
+    #[arg(long, value_name = "DURATION", value_parser = parse_retry, help_heading = "Failures")]
+    pub(crate) retry_delay: Option<Retry>,
 
     /// Stop early: now or soon, then fail, success or done = N or N%, such as now,fail=1
     #[arg(long, value_name = "POLICY", value_parser = HaltParser, hide_possible_values = true, help_heading = "Failures")]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId, WorkerId, mix64};
+use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
 use crate::alarms::Alarm;
@@ -74,8 +74,6 @@ impl Constraints {
 
     /// Returns the pause after the failed attempt at a task.
     pub(crate) fn pause(&self, task: TaskId, failed: Attempt) -> Duration {
-        let random =
-            mix64(mix64(mix64(self.retry.chance()) ^ task.get()) ^ u64::from(failed.get()));
-        self.retry.pause(failed.get(), random)
+        self.retry.pause(failed.get(), task.get())
     }
 }
