@@ -201,6 +201,14 @@ impl<C: Chunks, R, T> Map<C, R, T> {
         self
     }
 
+    /// Does the same as `retry_errors` for results that are not decoded and are known to be those of
+    /// a `Result`.
+    #[doc(hidden)]
+    pub fn __retry_encoded_errors(mut self) -> Self {
+        self.chunks.set(Setting::RetryErrors);
+        self
+    }
+
     /// Yields each result with the position of its input, counted from 0.
     pub fn indexed(self) -> Indexed<Self> {
         Indexed::new(self)
@@ -233,9 +241,8 @@ impl<C: Chunks, R, T> Map<C, R, T> {
 impl<C: Chunks, V, E, T> Map<C, Result<V, E>, T> {
     /// Runs an item again if its function returns an `Err` too, as often as [`retry`](Self::retry)
     /// or [`retries`](Self::retries) allows. After the last attempt the `Err` is the value.
-    pub fn retry_errors(mut self) -> Self {
-        self.chunks.set(Setting::RetryErrors);
-        self
+    pub fn retry_errors(self) -> Self {
+        self.__retry_encoded_errors()
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brigade_pool::{Encoded, Key, Pool, TaskError, TaskErrorKind};
+use brigade_pool::{Encoded, Key, Pool, Retry, TaskError, TaskErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{Ended, RunOutcome, push_error};
@@ -27,7 +27,9 @@ pub(super) struct Chunk {
     function: Key<Encoded, Encoded>,
     count: u32,
     deadline: Option<Duration>,
-    retries: u32,
+    retry: Retry,
+    retries_panics: bool,
+    retries_errors: bool,
     items: Items,
     state: Arc<AtomicU8>,
 }
@@ -50,9 +52,19 @@ impl Chunk {
         head: &TaskHead,
         items: Items,
     ) -> Self {
-        let TaskHead { items: count, deadline, retries, .. } = *head;
+        let TaskHead { items: count, deadline, retry, retries_panics, retries_errors, .. } = *head;
         let state = Arc::default();
-        Self { token, function, count, deadline, retries, items, state }
+        Self {
+            token,
+            function,
+            count,
+            deadline,
+            retry,
+            retries_panics,
+            retries_errors,
+            items,
+            state,
+        }
     }
 
     fn run(self, pool: &Pool) -> Ended {
@@ -63,7 +75,13 @@ impl Chunk {
             return Ended::not_begun(token, None);
         }
         let inputs = self.items.filter_map(|item| Some(Encoded::new(item.ok()?.to_vec())));
-        let mut map = pool.map(&self.function, inputs).retries(self.retries);
+        let mut map = pool.map(&self.function, inputs).retry(self.retry);
+        if self.retries_panics {
+            map = map.retry_panics();
+        }
+        if self.retries_errors {
+            map = map.__retry_encoded_errors();
+        }
         // Items of a fixed chunk share their time, so those with a deadline travel as the pool
         // thinks best.
         map = match self.deadline {
