@@ -173,11 +173,8 @@ impl ChunkProgress {
     #[must_use]
     pub(crate) fn finish(&mut self, run_time: Duration, has_failed: bool) -> Option<ChunkEnd> {
         self.run_time = run_time;
-        if has_failed {
-            return Some(ChunkEnd::Complete);
-        }
-        let failed = self.failed();
-        if self.answered == self.shape.items && failed.is_empty() {
+        let failed = if has_failed { Vec::new() } else { self.failed() };
+        if has_failed || (self.answered == self.shape.items && failed.is_empty()) {
             return Some(ChunkEnd::Complete);
         }
         let finished = NonZeroU32::new(self.answered)?;
@@ -191,24 +188,21 @@ impl ChunkProgress {
             return failed;
         }
         let mut results = &*self.results;
-        let (mut failures, mut in_arena) = (self.failures.iter(), self.in_arena.iter());
-        let (mut failure, mut elsewhere) = (failures.next(), in_arena.next());
+        let mut failures = self.failures.iter().peekable();
+        let mut in_arena = self.in_arena.iter().peekable();
         for first in 0..self.answered {
             let encoded = items::take(&mut results).and_then(Result::ok).unwrap_or_default();
-            let mut is_err = codec::is_err(encoded);
-            let mut has_panicked = false;
-            if let Some((_, kind)) = failure.filter(|(index, _)| *index == first) {
-                has_panicked = matches!(kind, TaskErrorKind::Panicked { .. });
-                failure = failures.next();
-            }
-            if let Some((_, value)) = elsewhere.filter(|(index, _)| *index == first) {
-                is_err = value.is_err();
-                elsewhere = in_arena.next();
-            }
-            let failure = match () {
-                () if self.retried_for.panics && has_panicked => Failure::Panic,
-                () if self.retried_for.errors && is_err => Failure::Error,
-                () => continue,
+            let problem = failures.next_if(|(index, _)| *index == first);
+            let has_panicked = matches!(problem, Some((_, TaskErrorKind::Panicked { .. })));
+            let elsewhere = in_arena.next_if(|(index, _)| *index == first);
+            let is_err =
+                elsewhere.map_or_else(|| codec::is_err(encoded), |(_, value)| value.is_err());
+            let failure = if self.retried_for.panics && has_panicked {
+                Failure::Panic
+            } else if self.retried_for.errors && is_err {
+                Failure::Error
+            } else {
+                continue;
             };
             let follows = |last: &&mut FailedItems| {
                 last.failure == failure && last.first + last.count.get() == first

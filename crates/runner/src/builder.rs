@@ -144,8 +144,8 @@ impl Builder {
     }
 
     /// Sets the number of attempts, the first one included, and the pauses between them. In its
-    /// pause, a job has no slot and no cores. Jitter is made of the number of the job. Jobs that set
-    /// their own number of retries have these pauses too.
+    /// pause, a job has no slot and no cores. Jitter is made of the number of the job. Jobs that
+    /// set their own number of retries have these pauses too.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.config.settings.retry = retry;

@@ -61,8 +61,8 @@ pub enum Event<T> {
         worn: bool,
         failure: Failure,
     },
-    /// A worker finished the items of a chunk, of which some may run again, or returns some of them.
-    /// The driver holds the outcomes. Boxed because it is rare and large.
+    /// A worker finished the items of a chunk, of which some may run again, or returns some of
+    /// them. The driver holds the outcomes. Boxed because it is rare and large.
     Returned(Box<Returned>),
     /// A worker skipped a revoked task.
     Skipped { worker: WorkerId, task: TaskId, attempt: Attempt },

@@ -3,9 +3,8 @@
 //! A pool and a cluster send inputs in chunks, each in its own way: they implement [`Chunks`]. The
 //! order of the results, the settings and the iterators are the same.
 
-mod indexed;
+mod paired;
 mod turn;
-mod with_inputs;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,9 +16,8 @@ use serde::de::DeserializeOwned;
 
 use crate::timeout::{NextUntil, Timeout};
 use crate::{TaskError, TimedOut};
-pub use indexed::Indexed;
+pub use paired::{Indexed, Input, Paired, Partner, Position, WithInputs};
 pub use turn::{Arrival, InOrder, Turn};
-pub use with_inputs::WithInputs;
 
 /// The chunks of a map.
 #[doc(hidden)]
@@ -201,8 +199,8 @@ impl<C: Chunks, R, T> Map<C, R, T> {
         self
     }
 
-    /// Does the same as `retry_errors` for results that are not decoded and are known to be those of
-    /// a `Result`.
+    /// Does the same as `retry_errors` for results that are not decoded and are known to be those
+    /// of a `Result`.
     #[doc(hidden)]
     pub fn __retry_encoded_errors(mut self) -> Self {
         self.chunks.set(Setting::RetryErrors);

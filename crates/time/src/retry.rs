@@ -138,7 +138,7 @@ impl Retry {
     }
 }
 
-/// Returns a number that shows no relation to this one: the output function of SplitMix64.
+/// Returns a number that shows no relation to this one: the output function of `SplitMix64`.
 const fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

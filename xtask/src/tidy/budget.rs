@@ -22,7 +22,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("integration", 5300),
     ("link-ipc", 700),
     ("metrics", 1900),
-    ("pool", 9900),
+    ("pool", 10000),
     ("runner", 5400),
     ("sandbox", 2100),
     ("scheduler", 4300),

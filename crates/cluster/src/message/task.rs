@@ -13,6 +13,7 @@ pub(crate) type TaskMessage = Message<TaskHead>;
 
 /// The settings of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct TaskHead {
     pub(crate) key: TaskKey,
     /// Name of the function, as in its `Task`.

@@ -6,8 +6,9 @@ mod futures;
 mod next;
 mod submit;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque, hash_map};
 use std::fmt;
+use std::mem::replace;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -103,7 +104,7 @@ pub struct Chunks<'pool, I: Iterator> {
     owner: Arc<ChunkOwner>,
     /// By task id.
     under_way: HashMap<u64, Chunk>,
-    /// Number of those that run again.
+    /// Number of those that run again. They may be in a pause, and hold no others back.
     retried: usize,
     /// Results of chunks that have ended, in the order of completion.
     settled: VecDeque<Results>,
@@ -159,7 +160,7 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
 
     /// Returns the results in a forked process: an error, then the end.
     fn forked(&mut self) -> Option<TaskError> {
-        let is_first = !std::mem::replace(&mut self.exhausted, true);
+        let is_first = !replace(&mut self.exhausted, true);
         (is_first || !self.under_way.is_empty()).then(|| {
             let under_way = self.under_way.drain().map(|(_, chunk)| chunk.position);
             let settled = self.settled.iter().map(|results| results.positions().start);
@@ -183,14 +184,12 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
                 let (position, bytes) = chunk.unwrap_or_default();
                 self.add(cell, position, bytes);
             }
-            let Some(chunk) = self.under_way.get_mut(&id) else { continue };
-            if chunk.cell.is_pending() {
-                self.retried += usize::from(!std::mem::replace(&mut chunk.is_retried, true));
+            let hash_map::Entry::Occupied(mut chunk) = self.under_way.entry(id) else { continue };
+            if chunk.get().cell.is_pending() {
+                self.retried += usize::from(!replace(&mut chunk.get_mut().is_retried, true));
                 continue;
             }
-            let Some(Chunk { cell, held, is_retried, .. }) = self.under_way.remove(&id) else {
-                continue;
-            };
+            let Chunk { cell, held, is_retried, .. } = chunk.remove();
             self.retried -= usize::from(is_retried);
             let Some(progress) = cell.take_chunk() else { continue };
             self.held -= held;
@@ -273,7 +272,6 @@ where
         } else if self.refused {
             self.under_way.is_empty() && self.unsent == 0
         } else {
-            // Those that run again may pause meanwhile.
             self.under_way.len() - self.retried < FRAMES * self.pool.workers()
         }
     }

@@ -1,4 +1,4 @@
-//! What the fake workers have written, and when it is read.
+//! Messages that the fake workers have written, and their reading.
 
 use std::time::Duration;
 

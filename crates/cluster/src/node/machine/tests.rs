@@ -700,7 +700,7 @@ fn a_node_adds_to_the_history_that_another_has_written() {
 }
 
 #[test]
-fn a_failed_attempt_is_returned_with_its_pause_until_none_is_left() {
+fn a_failed_attempt_is_returned_with_its_pause() {
     let second = Duration::from_secs(1);
     let facts = Facts { retry: Retry::of(3).delay(second), may_be_done: false, ..facts(1) };
     let failed = || RunEnd::Failed("no such page".to_owned());
