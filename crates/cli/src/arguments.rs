@@ -21,7 +21,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brigade::runner::{Limit, Resource};
+use brigade::runner::{Limit, Resource, Retry};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
@@ -42,7 +42,9 @@ pub(crate) use parallel::Parallel;
 pub(crate) use pipe::{BlockSize, PipeOptions};
 pub(crate) use sem::Sem;
 pub(crate) use values::parse_size;
-use values::{HaltParser, parse_count, parse_limit, parse_number, parse_resource, parse_seconds};
+use values::{
+    HaltParser, parse_count, parse_limit, parse_number, parse_resource, parse_retry, parse_seconds,
+};
 pub(crate) use values::{HaltPolicy, JobCount, Load};
 
 /// Runs lists of commands on pinned cores, leaves no process behind, resumes interrupted runs
@@ -204,7 +206,7 @@ pub(crate) struct Run {
     pub(crate) resource: Vec<(String, Resource)>,
 
     /// Amount of a resource that a job takes while it runs, such as gpu=1 or memory=2G; may be
-    /// repeated. BRIGADE_RESOURCE_GPU then has the numbers of its pieces, or the amount
+    /// repeated. A variable of its environment has the numbers of its pieces, or the amount
     #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource, help_heading = "Cores")]
     pub(crate) needs: Vec<(String, Resource)>,
 
@@ -254,6 +256,11 @@ pub(crate) struct Run {
     /// Number of additional attempts for a failed job
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_number::<u32>, allow_negative_numbers = true, help_heading = "Failures")]
     pub(crate) retries: u32,
+
+    /// Pause before another attempt: seconds, or a duration; doubles up to a minute. See the manual
+    /// for ,factor=N ,max=DURATION and ,jitter=SHARE
+    #[arg(long, value_name = "DURATION", value_parser = parse_retry, help_heading = "Failures")]
+    pub(crate) retry_delay: Option<Retry>,
 
     /// Stop early: now or soon, then fail, success or done = N or N%, such as now,fail=1
     #[arg(long, value_name = "POLICY", value_parser = HaltParser, hide_possible_values = true, help_heading = "Failures")]

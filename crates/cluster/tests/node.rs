@@ -10,10 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
-use brigade::{Key, Pool, Resource, TaskErrorKind};
+use brigade::{Key, Pool, Resource, Retry, TaskErrorKind};
 use brigade_cluster::{Cluster, Node, NodeBuilder, Requirements};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, pause, wait_until};
+use tempfile::TempDir;
 
 brigade::__before_main!(worker_or_node);
 
@@ -39,6 +40,7 @@ static HOLD: Key<(PathBuf, u64, PathBuf), u32> = Key::new("hold/1", hold);
 static KILL_NODE: Key<(), ()> = Key::new("kill-node/1", kill_node);
 static EXIT: Key<i32, ()> = Key::new("exit/1", |code: i32| std::process::exit(code));
 static EXIT_LARGE: Key<Vec<u8>, ()> = Key::new("exit-large/1", |_: Vec<u8>| std::process::exit(7));
+static FAIL_TWICE: Key<(PathBuf, u32), Result<u32, u32>> = Key::new("fail-twice/1", fail_twice);
 static DOUBLE: Key<u64, u64> = Key::new("double/1", double);
 /// Takes until a file exists.
 static BLOCK: Key<PathBuf, ()> = Key::new("block/1", block);
@@ -58,6 +60,18 @@ fn hold((file, number, gate): (PathBuf, u64, PathBuf)) -> u32 {
     note((file, number, 0));
     block(gate);
     parent_id()
+}
+
+/// Returns an error, panics or ends its worker the first two times for this file.
+fn fail_twice((file, how): (PathBuf, u32)) -> Result<u32, u32> {
+    note((file.clone(), how.into(), 0));
+    let run = notes(&file)[&how.into()];
+    match how % 3 {
+        0 if run < 3 => Err(run),
+        1 if run < 3 => panic!("run {run}"),
+        2 if run < 3 => std::process::exit(7),
+        _ => Ok(how),
+    }
 }
 
 fn kill_node((): ()) {
@@ -80,6 +94,7 @@ fn builder(urls: &str, lease: Duration) -> NodeBuilder {
         .register(&KILL_NODE)
         .register(&EXIT)
         .register(&EXIT_LARGE)
+        .register(&FAIL_TWICE)
         .register(&DOUBLE)
         .register(&BLOCK)
 }
@@ -288,6 +303,55 @@ fn a_task_that_kills_workers_is_retried_and_then_given_up() {
         assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 10, .. }), "{error}");
         assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 1);
         wait_until("all deaths are counted", BOUND, || deaths() == 13);
+        wait_until_the_queue_is_empty(&urls, BOUND);
+    });
+}
+
+#[test]
+fn tasks_and_items_run_again_after_pauses_and_failures() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let _node = builder(&urls, LEASE).start().unwrap();
+        let folder = TempDir::new().unwrap();
+        let pause = Duration::from_millis(100);
+        let retry = Retry::new().attempts(3).delay(pause);
+        for how in 0..3 {
+            let task = cluster.task(&FAIL_TWICE).retry(retry).retry_panics().retry_errors();
+            let begin = Instant::now();
+            let value = task.submit((folder.path().join("task"), how)).unwrap().wait();
+            assert_eq!(value.unwrap(), Ok(how));
+            assert!(begin.elapsed() >= 3 * pause, "{:?}", begin.elapsed());
+        }
+        let inputs = (0..12).map(|how| (folder.path().join("items"), how));
+        let map = cluster.map(&FAIL_TWICE, inputs).retry(retry).retry_panics().retry_errors();
+        let values: Vec<_> = map.map(|value| value.unwrap().unwrap()).collect();
+        assert!(values.into_iter().eq(0..12));
+        // Failures that were not named are outcomes, and so is the last one.
+        let input = |how| (folder.path().join(format!("named {how}")), how);
+        let task = cluster.task(&FAIL_TWICE).retry(retry);
+        assert!(task.submit(input(1)).unwrap().wait().unwrap_err().is_panic());
+        assert_eq!(task.submit(input(0)).unwrap().wait().unwrap(), Err(1));
+        let task = cluster.task(&FAIL_TWICE).retries(1).retry_errors();
+        assert_eq!(task.submit(input(3)).unwrap().wait().unwrap(), Err(2));
+        wait_until_the_queue_is_empty(&urls, BOUND);
+    });
+}
+
+#[test]
+fn a_task_in_its_pause_can_be_cancelled() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let node = builder(&urls, LEASE).start().unwrap();
+        let folder = TempDir::new().unwrap();
+        let hour = Retry::new().delay(Duration::from_secs(3600));
+        let task = cluster.task(&FAIL_TWICE).retry(hour).retry_errors();
+        let handle = task.submit((folder.path().join("notes"), 0)).unwrap();
+        wait_until("the task is returned", BOUND, || node.status().returned == 1);
+        assert_eq!(messages(&urls, "BRIGADE_default_TASKS", ">"), 1);
+        assert!(handle.cancel());
+        assert!(handle.wait().unwrap_err().is_cancelled());
         wait_until_the_queue_is_empty(&urls, BOUND);
     });
 }
@@ -698,7 +762,7 @@ fn a_task_of_another_version_gets_its_own_outcome() {
     });
     let error = batch.submit("other", &DOUBLE, 1).unwrap().wait().unwrap_err();
     assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 0, .. }), "{error}");
-    assert!(error.to_string().contains("version 9, and this program knows 1"), "{error}");
+    assert!(error.to_string().contains("version 9, and this program knows 2"), "{error}");
     node.drain();
     node.join().unwrap();
 }

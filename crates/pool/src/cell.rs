@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU8;
 use brigade_scheduler::{TaskData, TaskKey, TaskRef};
 use brigade_task::backend::{self, CompletionQueue, Content as _, OutcomeKind, Promise};
 use brigade_wire::shared::SharedBuf;
-use brigade_wire::{Chunk, Function, TaskId};
+use brigade_wire::{Attempt, Chunk, Function, TaskId};
 
 use crate::buffers;
 use crate::chunk::{ChunkProgress, RetriedFor};
@@ -259,6 +259,16 @@ impl TaskCell {
         with: impl FnOnce(&mut ChunkProgress) -> T,
     ) -> Option<T> {
         self.rare()?.chunk.as_ref()?.lock().as_deref_mut().map(with)
+    }
+
+    /// Prepares a chunk for its next attempt. Returns the map, which may send others during a
+    /// pause.
+    pub(crate) fn run_again(&self, attempt: Attempt) -> Option<Waiters> {
+        self.with_chunk_progress(|chunk| {
+            chunk.begin_anew(attempt);
+            let completions = (Arc::clone(&chunk.owner.completions), self.id.get());
+            Waiters::of_item(self.id, Attached::NOTHING, Some(completions))
+        })
     }
 
     /// Takes the outcomes of a chunk's items.

@@ -4,11 +4,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_scheduler::InterruptedAttempt;
+use brigade_scheduler::{FailedItems, Failure, InterruptedAttempt};
 use brigade_sys::sync::Mutex;
 use brigade_wire::link::ring::HostEnd;
 use brigade_wire::shared::SharedBuf;
-use brigade_wire::{Attempt, Chunk, items};
+use brigade_wire::{Attempt, Chunk, codec, items};
 
 use crate::bytes::Bytes;
 use crate::cell::TaskCell;
@@ -52,6 +52,7 @@ pub(crate) struct ChunkProgress {
     /// Number of bytes of the encoded items.
     pub(crate) bytes: usize,
     pub(crate) owner: Arc<ChunkOwner>,
+    pub(crate) retried_for: RetriedFor,
     /// The attempt that the results belong to.
     pub(crate) attempt: Attempt,
     /// Number of finished items, from the first on.
@@ -68,7 +69,7 @@ pub(crate) struct ChunkProgress {
     pub(crate) buffers: Vec<(u32, Box<[SharedBuf]>)>,
 }
 
-/// The failures of its function after which a task may run again.
+/// The failures of its function after which a task or an item may run again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RetriedFor {
     pub(crate) panics: bool,
@@ -81,8 +82,8 @@ pub(crate) enum ChunkEnd {
     Complete,
     /// The task is not a chunk, and may run again after some failures.
     Retried(RetriedFor),
-    /// The worker returns the items after the first ones.
-    Returned { finished: NonZeroU32, parts: u32 },
+    /// The worker returns the items after the first ones, or some of these may run again.
+    Returned { finished: NonZeroU32, parts: u32, failed: Vec<FailedItems> },
 }
 
 /// The map that a chunk belongs to, as it appears to the pool.
@@ -127,6 +128,7 @@ impl ChunkProgress {
         parts: u32,
         bytes: usize,
         owner: &Arc<ChunkOwner>,
+        retried_for: RetriedFor,
     ) -> Self {
         Self {
             shape,
@@ -134,6 +136,7 @@ impl ChunkProgress {
             parts,
             bytes,
             owner: Arc::clone(owner),
+            retried_for,
             attempt: Attempt::first(),
             answered: 0,
             results: Vec::new(),
@@ -144,12 +147,25 @@ impl ChunkProgress {
         }
     }
 
-    /// Splits off the items from `at` on, whose encoding takes `bytes`. None of them is finished.
+    /// Splits off the items from `at` on, whose encoding takes `bytes`, with their results.
     pub(crate) fn split_off(&mut self, at: u32, bytes: usize) -> Self {
         let items = self.shape.items.saturating_sub(at);
-        let rest = Chunk { items, ..self.shape };
+        let shape = Chunk { items, ..self.shape };
+        let position = self.position + u64::from(at);
+        let mut rest = Self::new(shape, position, self.parts, bytes, &self.owner, self.retried_for);
         self.shape.items = at;
-        Self::new(rest, self.position + u64::from(at), self.parts, bytes, &self.owner)
+        rest.attempt = self.attempt;
+        if at < self.answered {
+            rest.answered = self.answered - at;
+            rest.run_time = self.run_time / self.answered * rest.answered;
+            self.run_time -= rest.run_time;
+            self.answered = at;
+            rest.results = self.results.split_off(items::size(&self.results, at));
+            rest.failures = split_off(&mut self.failures, at);
+            rest.in_arena = split_off(&mut self.in_arena, at);
+            rest.buffers = split_off(&mut self.buffers, at);
+        }
+        rest
     }
 
     /// Records the end of the chunk. Returns `None` if no item finished although the chunk did not
@@ -157,11 +173,46 @@ impl ChunkProgress {
     #[must_use]
     pub(crate) fn finish(&mut self, run_time: Duration, has_failed: bool) -> Option<ChunkEnd> {
         self.run_time = run_time;
-        if has_failed || self.answered == self.shape.items {
+        let failed = if has_failed { Vec::new() } else { self.failed() };
+        if has_failed || (self.answered == self.shape.items && failed.is_empty()) {
             return Some(ChunkEnd::Complete);
         }
         let finished = NonZeroU32::new(self.answered)?;
-        Some(ChunkEnd::Returned { finished, parts: self.parts })
+        Some(ChunkEnd::Returned { finished, parts: self.parts, failed })
+    }
+
+    /// Returns the finished items that may run again.
+    fn failed(&self) -> Vec<FailedItems> {
+        let mut failed: Vec<FailedItems> = Vec::new();
+        if self.retried_for == RetriedFor::default() {
+            return failed;
+        }
+        let mut results = &*self.results;
+        let mut failures = self.failures.iter().peekable();
+        let mut in_arena = self.in_arena.iter().peekable();
+        for first in 0..self.answered {
+            let encoded = items::take(&mut results).and_then(Result::ok).unwrap_or_default();
+            let problem = failures.next_if(|(index, _)| *index == first);
+            let has_panicked = matches!(problem, Some((_, TaskErrorKind::Panicked { .. })));
+            let elsewhere = in_arena.next_if(|(index, _)| *index == first);
+            let is_err =
+                elsewhere.map_or_else(|| codec::is_err(encoded), |(_, value)| value.is_err());
+            let failure = if self.retried_for.panics && has_panicked {
+                Failure::Panic
+            } else if self.retried_for.errors && is_err {
+                Failure::Error
+            } else {
+                continue;
+            };
+            let follows = |last: &&mut FailedItems| {
+                last.failure == failure && last.first + last.count.get() == first
+            };
+            match failed.last_mut().filter(follows) {
+                Some(last) => last.count = last.count.saturating_add(1),
+                None => failed.push(FailedItems { first, count: NonZeroU32::MIN, failure }),
+            }
+        }
+        failed
     }
 
     /// Returns the progress at the death of the worker, which had started `begun` items. Returns
@@ -170,7 +221,10 @@ impl ChunkProgress {
         let (finished, parts) = (self.answered, self.parts);
         let in_item = begun > finished.into();
         let has_begun = in_item || finished > 0;
-        has_begun.then_some(InterruptedAttempt { ring_index, finished, in_item, parts })
+        has_begun.then(|| {
+            let failed = self.failed();
+            InterruptedAttempt { ring_index, finished, in_item, parts, failed }
+        })
     }
 
     /// Returns the number of bytes of the results.
@@ -180,7 +234,7 @@ impl ChunkProgress {
         (self.results.len() + in_arena) as u64
     }
 
-    /// Discards all results, because a chunk that is sent again begins with its first item. Results
+    /// Discards all results, because a chunk that runs again begins with its first item. Results
     /// that were claimed by a worker from which the chunk was revoked before it started are a lie.
     /// They would shift the results of the next worker.
     pub(crate) fn begin_anew(&mut self, attempt: Attempt) {
@@ -246,13 +300,20 @@ impl ChunkProgress {
     }
 }
 
+/// Splits off what belongs to the items from `at` on.
+fn split_off<T>(of_items: &mut Vec<(u32, T)>, at: u32) -> Vec<(u32, T)> {
+    let first = of_items.partition_point(|(index, _)| *index < at);
+    of_items.drain(first..).map(|(index, it)| (index - at, it)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn chunk(items: u32) -> ChunkProgress {
         let shape = Chunk { items, budget: Duration::ZERO };
-        ChunkProgress::new(shape, 10, 4, 0, &Arc::default())
+        let retried_for = RetriedFor { panics: true, errors: true };
+        ChunkProgress::new(shape, 10, 4, 0, &Arc::default(), retried_for)
     }
 
     #[test]
@@ -266,6 +327,37 @@ mod tests {
         items::push(&mut results, b"first").unwrap();
         items::push(&mut results, b"second").unwrap();
         assert_eq!((chunk.answered, chunk.results), (2, results));
+    }
+
+    #[test]
+    fn items_that_failed_are_found_and_split_off_with_their_results() {
+        let panicked = || {
+            let (message, location) = (String::new(), String::new());
+            Err(Box::new(TaskErrorKind::Panicked { message, location, backtrace: String::new() }))
+        };
+        let mut chunk = chunk(6);
+        let buffered = (ValueRef::Inline(&[1, 7]), Box::default());
+        let answers = [
+            Ok(ValueRef::Inline(&[0, 5])),
+            Ok(ValueRef::Inline(&[1, 6])),
+            Ok(ValueRef::Buffered(Box::new(buffered))),
+            panicked(),
+            Ok(ValueRef::Inline(&[0, 8])),
+        ];
+        for (index, answer) in (0..).zip(answers) {
+            assert!(chunk.answer(index, answer));
+        }
+        let failed = |chunk: &ChunkProgress| {
+            let failed = chunk.failed().into_iter();
+            failed.map(|it| (it.first, it.count.get(), it.failure)).collect::<Vec<_>>()
+        };
+        assert_eq!(failed(&chunk), [(1, 2, Failure::Error), (3, 1, Failure::Panic)]);
+        let rest = chunk.split_off(2, 0);
+        assert_eq!(failed(&chunk), [(1, 1, Failure::Error)]);
+        assert_eq!(failed(&rest), [(0, 1, Failure::Error), (1, 1, Failure::Panic)]);
+        assert_eq!((chunk.answered, rest.answered, rest.shape.items), (2, 3, 4));
+        assert_eq!((chunk.results, chunk.buffers.len()), (vec![2, 0, 5, 2, 1, 6], 0));
+        assert_eq!((rest.results, rest.buffers[0].0), (vec![2, 1, 7, 0, 2, 0, 8], 0));
     }
 
     #[test]

@@ -326,7 +326,7 @@ impl Value {
     pub(crate) fn is_err(&self) -> bool {
         match self {
             Self::Inline(encoded) => codec::is_err(encoded),
-            Self::InArena(value) => !value.is_empty() && codec::is_err(&value.copy(0, 1)),
+            Self::InArena(value) => value.is_err(),
             Self::Shared(value) => value.is_err(),
             Self::Buffered(value) => value.encoded.is_err(),
         }
@@ -371,6 +371,13 @@ impl backend::Value for Value {
         };
         *self = Self::Shared(Arc::clone(&shared));
         Self::Shared(shared)
+    }
+}
+
+impl ArenaValue {
+    /// Returns `true` if the value, which is a `Result`, is an `Err`.
+    pub(crate) fn is_err(&self) -> bool {
+        !self.is_empty() && codec::is_err(&self.copy(0, 1))
     }
 }
 

@@ -48,6 +48,11 @@ pub(crate) struct TaskOptions {
 }
 
 impl TaskOptions {
+    pub(crate) fn set_retry(&mut self, retry: Retry) {
+        self.retries = retry.retries();
+        self.retry = retry;
+    }
+
     /// Resolves the settings against the pool's defaults, for the task and for the scheduler.
     #[inline]
     pub(crate) fn constraints(
@@ -164,8 +169,7 @@ where
     /// Sets how many times the task is run again after its worker died while running it or its
     /// run-time deadline passed. Use it only for tasks that may safely run twice. Default: 0.
     pub fn retries(mut self, retries: u32) -> Self {
-        self.options.retries = retries;
-        self.options.retry = Retry::new();
+        self.options.set_retry(Retry::of(retries));
         self
     }
 
@@ -195,8 +199,7 @@ where
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.options.retries = retry.retries();
-        self.options.retry = retry;
+        self.options.set_retry(retry);
         self
     }
 

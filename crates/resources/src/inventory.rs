@@ -192,7 +192,7 @@ mod tests {
     fn a_text_says_which_pieces_were_taken() {
         let inventory = two();
         let mut ledger = Ledger::new(inventory.resources());
-        ledger.take(&inventory.resolve([("gpu", 1)]).unwrap()).unwrap();
+        let _first = ledger.take(&inventory.resolve([("gpu", 1)]).unwrap()).unwrap();
         let needs = inventory.resolve([("memory", 7), ("gpu", 2)]).unwrap();
         let text = inventory.describe(&ledger.take(&needs).unwrap());
         assert_eq!(text, "gpu=1,2 memory:7");

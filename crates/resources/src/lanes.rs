@@ -121,7 +121,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Need, Resource};
+    use crate::{Grant, Need, Resource};
 
     fn needs(amounts: &[u64]) -> Needs {
         let all = (0..).zip(amounts).map(|(resource, amount)| Need { resource, amount: *amount });
@@ -192,7 +192,7 @@ mod tests {
                 }
                 prop_assert_eq!(keys(&lanes.ready(&ledger, 99)), expected(&model, &ledger));
                 prop_assert_eq!(lanes.len(), model.len());
-                let taken = running.iter().flat_map(|it| it.parts()).filter(|it| it.0.resource == 0);
+                let taken = running.iter().flat_map(Grant::parts).filter(|it| it.0.resource == 0);
                 let mut indices: Vec<u32> = taken.flat_map(|it| it.1.to_vec()).collect();
                 prop_assert_eq!(indices.len() as u64, 3 - ledger.left()[0]);
                 indices.sort_unstable();

@@ -10,6 +10,7 @@ use std::time::Duration;
 use brigade_cores::{CorePool, Policy, Smt};
 use brigade_resources::{Inventory, Resource};
 use brigade_sys::descriptor_limit;
+use brigade_time::Retry;
 
 use crate::confinement::Confinement;
 use crate::cores::{Cores, Shape};
@@ -67,7 +68,7 @@ impl Runner {
             config: Config {
                 settings: Settings {
                     slots: NonZeroUsize::MIN,
-                    retries: 0,
+                    retry: Retry::of(0),
                     limit: None,
                     halt: None,
                     delay: Duration::ZERO,
@@ -162,8 +163,16 @@ impl Builder {
     ///
     /// The next attempt starts after the previous one and its process group have been reaped.
     #[must_use]
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.config.settings.retries = retries;
+    pub fn retries(self, retries: u32) -> Self {
+        self.retry(Retry::of(retries))
+    }
+
+    /// Sets the number of attempts, the first one included, and the pauses between them. In its
+    /// pause, a job has no slot and no cores. Jitter is made of the number of the job. Jobs that
+    /// set their own number of retries have these pauses too.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.config.settings.retry = retry;
         self
     }
 

@@ -3,7 +3,7 @@
 //!
 //! The driver reports each [`Event`] to [`handle`](Machine::handle), carries out the actions in
 //! order, and waits until [`next_deadline`](Machine::next_deadline) when there are none. A job is
-//! in exactly one state: waiting, running on a slot, or over.
+//! in exactly one state: waiting, in the pause before its next attempt, running on a slot, or over.
 //!
 //! - Jobs start in the order in which they were supplied. One that finds no cores holds up those
 //!   behind it. So even a wide job waits no longer than the jobs that ran when its turn came.
@@ -22,7 +22,7 @@ mod suspend;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub(crate) struct Machine {
     phase: Phase,
     supply: SupplyState,
     waiting: VecDeque<Attempt>,
+    /// Attempts in the pause after the one before, by its end and the number of the job.
+    paused: BTreeMap<(Monotonic, u64), Attempt>,
     slots: Vec<Option<Running>>,
     free: BTreeSet<usize>,
     timers: TimerHeap<Timer>,
@@ -128,6 +130,7 @@ impl Machine {
             phase: Phase::Running,
             supply: SupplyState::Open,
             waiting: VecDeque::new(),
+            paused: BTreeMap::new(),
             slots: (0..slots).map(|_| None).collect(),
             free: (0..slots).collect(),
             timers: TimerHeap::new(),
@@ -196,7 +199,8 @@ impl Machine {
     pub(crate) fn next_deadline(&self) -> Option<Monotonic> {
         let is_delayed = self.may_start() && !self.waiting.is_empty();
         let start = is_delayed.then_some(self.not_before);
-        self.timers.next_deadline().into_iter().chain(start).min()
+        let retry = self.paused.first_key_value().map(|((due, _), _)| *due);
+        self.timers.next_deadline().into_iter().chain(start).chain(retry).min()
     }
 
     /// Carries on with the run: timers first, then the next job.
@@ -205,23 +209,41 @@ impl Machine {
         if !out.is_empty() {
             return;
         }
+        self.end_pauses(now);
         let is_idle = self.running() == 0;
         if self.may_start() {
             match (self.waiting.is_empty(), self.supply) {
                 (true, SupplyState::Open) => out.push(Action::Pull),
-                (true, SupplyState::Ended) if is_idle => out.push(Action::Finish),
+                (true, SupplyState::Ended) if is_idle && self.paused.is_empty() => {
+                    out.push(Action::Finish);
+                }
                 (false, _) if now >= self.not_before => self.start_next(out),
                 // A job arrives or ends first, or the delay between two starts.
                 _ => {}
             }
         } else if self.phase == Phase::Draining {
             // Now and not at the end: a running job may wait for one that will not start.
-            let verdicts = self.waiting.drain(..).map(|attempt| Self::give_up(attempt, now));
+            let paused = std::mem::take(&mut self.paused).into_values();
+            let attempts = self.waiting.drain(..).chain(paused);
+            let verdicts = attempts.map(|attempt| Self::give_up(attempt, now));
             out.extend(verdicts.map(|verdict| Action::Conclude(None, verdict)));
             if out.is_empty() && is_idle {
                 out.push(Action::Finish);
             }
         }
+    }
+
+    /// Lets the attempts whose pause is over wait for a slot. They go to the back of the queue: a
+    /// wide job at the front must not wait for retries of narrow ones.
+    fn end_pauses(&mut self, now: Monotonic) {
+        while let Some(entry) = self.paused.first_entry().filter(|entry| entry.key().0 <= now) {
+            self.waiting.push_back(entry.remove());
+        }
+    }
+
+    /// Returns `true` if an attempt waits for a slot, or for the end of its pause.
+    fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty() || !self.paused.is_empty()
     }
 
     fn supplied(&mut self, job: Job, remaining: Option<u64>) {

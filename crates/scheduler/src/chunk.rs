@@ -2,30 +2,65 @@
 //!
 //! Items start, fail and run again one by one, by the rules for tasks. While a chunk is under way,
 //! the scheduler knows nothing of its items: an item that a worker finishes costs no event. When
-//! items come back, because the worker returned them or died, the chunk is *divided*. The finished
-//! items end, the item that ran becomes a task of its own, and the items that have not started
-//! return to the queue as one or more tasks. Each part keeps the time of submission, the deadlines
-//! and the retries of the whole.
+//! items come back, because the worker returned them or died, or because they failed and run again,
+//! the chunk is *divided*. The finished items end, the item that ran becomes a task of its own, and
+//! the items that have not started return to the queue as one or more tasks. Consecutive items that
+//! failed become a task together, which waits for their next attempt. Each part keeps the time of
+//! submission, the deadlines and the retries of the whole.
 
 use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::{
-    InterruptedAttempt, KillCause, Outbox, Returned, Scheduler, TaskData, TaskEnd, TaskKey,
+    FailedItems, InterruptedAttempt, KillCause, Outbox, RetryWhy, Returned, Scheduler, TaskData,
+    TaskEnd, TaskKey,
 };
 
 impl<T: TaskData> Scheduler<T> {
-    /// Ends a chunk of which the worker returns some items, and queues these again.
+    /// Ends a chunk of which the worker returns some items, or some failed, and queues these again.
     pub(crate) fn returned(&mut self, now: Monotonic, returned: Returned, outbox: &mut Outbox<T>) {
-        let Returned { worker, task, attempt, run_time, worn, finished, parts } = returned;
+        let Returned { worker, task, attempt, run_time, worn, finished, parts, failed } = returned;
         let Some(key) = self.reported(worker, task, attempt, outbox) else { return };
-        if self.tasks.items(key).is_none_or(|items| items <= finished) {
+        let items = self.tasks.items(key);
+        if items.is_none_or(|items| items < finished || (items == finished && failed.is_empty())) {
             return self.kill(worker, KillCause::Protocol, outbox);
         }
-        let rest = self.split_off(key, finished.get());
-        self.finish(worker.slot, key, run_time, outbox);
-        self.requeue(rest, parts, worker, outbox);
+        self.free(worker.slot, run_time);
+        // From newest to oldest, so that the front of the queue keeps the order of submission.
+        if items > Some(finished) {
+            let rest = self.split_off(key, finished.get());
+            self.requeue(rest, parts, worker, outbox);
+        }
+        self.end_finished(now, key, &failed, worker, TaskEnd::Reported, outbox);
         self.after_finished(now, worker, worn, outbox);
+    }
+
+    /// Ends a task that a worker has finished, apart from the items that failed and run again.
+    pub(crate) fn end_finished(
+        &mut self,
+        now: Monotonic,
+        key: TaskKey,
+        failed: &[FailedItems],
+        worker: WorkerId,
+        end: TaskEnd,
+        outbox: &mut Outbox<T>,
+    ) {
+        for &FailedItems { first, count, failure } in failed.iter().rev() {
+            if !self.runs_again(key, failure) {
+                continue;
+            }
+            let behind = first + count.get();
+            if u64::from(behind) < self.tasks.count(key) {
+                let behind = self.split_off(key, behind);
+                self.end_task(behind, TaskEnd::Finished, outbox);
+            }
+            let again = if first > 0 { self.split_off(key, first) } else { key };
+            self.try_again(now, again, worker, RetryWhy::Failure(failure), outbox);
+            if first == 0 {
+                return;
+            }
+        }
+        self.end_task(key, end, outbox);
     }
 
     /// Handles an attempt that was under way when its worker died.
@@ -57,7 +92,8 @@ impl<T: TaskData> Scheduler<T> {
             self.interrupted_task(now, item, worker, kill_cause, outbox);
         }
         if finished > 0 {
-            self.end_task(key, TaskEnd::Finished, outbox);
+            let failed = &interrupted.failed;
+            self.end_finished(now, key, failed, worker, TaskEnd::Finished, outbox);
         }
     }
 

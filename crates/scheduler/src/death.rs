@@ -13,7 +13,7 @@ impl<T: TaskData> Scheduler<T> {
         &mut self,
         now: Monotonic,
         worker: WorkerId,
-        WorkerDeath { interrupted, exceeded_limit, end }: &WorkerDeath,
+        WorkerDeath { interrupted, cause, end }: &WorkerDeath,
         outbox: &mut Outbox<T>,
     ) {
         let Some(entry) = self.workers.live_mut(worker) else {
@@ -21,7 +21,7 @@ impl<T: TaskData> Scheduler<T> {
             return;
         };
         let was_asked_to_stop = entry.state == WorkerState::Stopping;
-        let kill_cause = entry.kill_cause.or(exceeded_limit.then_some(KillCause::Limit));
+        let kill_cause = entry.kill_cause.or(*cause);
         let productive = entry.completed > 0 || !interrupted.is_empty();
         entry.pending_kill = None;
         let in_flight = self.workers.take_in_flight(worker.slot);
@@ -37,16 +37,13 @@ impl<T: TaskData> Scheduler<T> {
             match interrupted.iter().find(|attempt| attempt.ring_index == ring_index) {
                 Some(attempt) => self.interrupted(now, key, attempt, worker, kill_cause, outbox),
                 None if self.is_taken_to_run(key, kill_cause) => {
-                    let attempt =
-                        InterruptedAttempt { ring_index, finished: 0, in_item: true, parts: 1 };
+                    let attempt = InterruptedAttempt::of_task(ring_index);
                     self.interrupted(now, key, &attempt, worker, kill_cause, outbox);
                 }
                 None => self.requeue(key, 1, worker, outbox),
             }
         }
-        // A worker that was killed for violating the protocol counts as one that failed by itself.
-        let by_itself = matches!(kill_cause, None | Some(KillCause::Protocol));
-        let to_charge = !productive && !was_asked_to_stop && by_itself;
+        let to_charge = !productive && !was_asked_to_stop && is_own_doing(kill_cause);
         if to_charge && let Err(limit) = self.budget.charge(now) {
             self.break_pool(format!("{limit}; the last one ended by {end}").into(), outbox);
         }
@@ -85,13 +82,13 @@ impl<T: TaskData> Scheduler<T> {
         let shutting_down =
             kill_cause == Some(KillCause::Shutdown) || self.lifecycle.phase().is_terminating();
         let task = self.tasks.rare_mut(key);
-        // If a worker violated the protocol, the task that it ran is to blame.
-        let by_itself = matches!(kill_cause, None | Some(KillCause::Protocol));
+        let by_itself = is_own_doing(kill_cause);
         task.deaths += u32::from(by_itself);
         let quarantined = task.deaths >= self.settings.quarantine;
-        let stopped = kill_cause == Some(KillCause::Stopped);
+        // It would be stopped, or denied the same call, again.
+        let in_vain = matches!(kill_cause, Some(KillCause::Stopped | KillCause::Denied));
         let may_run_again =
-            task.retries_left > 0 && !quarantined && !stopped && !self.lifecycle.is_broken();
+            task.retries_left > 0 && !quarantined && !in_vain && !self.lifecycle.is_broken();
         if shutting_down {
             self.end_task(key, TaskEnd::Killed(KillCause::Shutdown), outbox);
         } else if kill_cause == Some(KillCause::Asked) {
@@ -100,6 +97,7 @@ impl<T: TaskData> Scheduler<T> {
             self.try_again(now, key, worker, RetryWhy::Death, outbox);
         } else {
             let end = match kill_cause {
+                Some(KillCause::Denied) => TaskEnd::Died,
                 _ if by_itself && quarantined && task.retries_left > 0 => TaskEnd::Quarantined,
                 None => TaskEnd::Died,
                 Some(cause) => TaskEnd::Killed(cause),
@@ -131,4 +129,10 @@ impl<T: TaskData> Scheduler<T> {
             }
         }
     }
+}
+
+/// Returns `true` if a worker died of what its task did. One that violated the protocol did so: the
+/// task that it ran is to blame.
+fn is_own_doing(kill_cause: Option<KillCause>) -> bool {
+    matches!(kill_cause, None | Some(KillCause::Protocol | KillCause::Denied))
 }

@@ -11,9 +11,9 @@ use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::{FailedItems, Failure};
 use crate::outbox::RevokeWhy;
-use crate::{Shutdown, Submission, TaskData, TaskRef};
+use crate::{KillCause, Shutdown, Submission, TaskData, TaskRef};
 
 /// An input of the scheduler. In a journal, events lack the driver's data for tasks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,8 +61,8 @@ pub enum Event<T> {
         worn: bool,
         failure: Failure,
     },
-    /// A worker finished some of the items of a chunk and returns the others. The driver holds the
-    /// outcomes. Boxed because it is rare and large.
+    /// A worker finished the items of a chunk, of which some may run again, or returns some of
+    /// them. The driver holds the outcomes. Boxed because it is rare and large.
     Returned(Box<Returned>),
     /// A worker skipped a revoked task.
     Skipped { worker: WorkerId, task: TaskId, attempt: Attempt },
@@ -119,7 +119,7 @@ pub struct Usage {
     pub memory: u64,
 }
 
-/// A chunk that a worker finished in part.
+/// A chunk that a worker finished in part, or whose items failed in part.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Returned {
     pub worker: WorkerId,
@@ -132,6 +132,8 @@ pub struct Returned {
     pub finished: NonZeroU32,
     /// Number of tasks into which the others are divided.
     pub parts: u32,
+    /// Those among the finished items that failed and may run again, in order.
+    pub failed: Vec<FailedItems>,
 }
 
 /// An attempt that ended with its worker's death.
@@ -146,6 +148,15 @@ pub struct InterruptedAttempt {
     pub in_item: bool,
     /// Number of tasks into which the items that have not started are divided.
     pub parts: u32,
+    /// Those among the finished items that failed and may run again, in order.
+    pub failed: Vec<FailedItems>,
+}
+
+impl InterruptedAttempt {
+    /// Returns that of a task that is not a chunk.
+    pub fn of_task(ring_index: u16) -> Self {
+        Self { ring_index, finished: 0, in_item: true, parts: 1, failed: Vec::new() }
+    }
 }
 
 /// The death of a worker.
@@ -153,8 +164,8 @@ pub struct InterruptedAttempt {
 pub struct WorkerDeath {
     /// The attempts that it interrupted.
     pub interrupted: Vec<InterruptedAttempt>,
-    /// `true` if the kernel ended it because its task exceeded a limit.
-    pub exceeded_limit: bool,
+    /// The reason why the kernel killed it, if its task exceeded a limit or made a forbidden call.
+    pub cause: Option<KillCause>,
     /// The way in which the process ended, as users see it in `PoolBroken`.
     #[serde(skip)]
     pub end: Arc<str>,

@@ -1,5 +1,7 @@
 //! The reasons for another attempt at a task.
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 /// The failure of a function in a worker that goes on.
@@ -9,6 +11,17 @@ pub enum Failure {
     Panic,
     /// It returned an `Err`.
     Error,
+}
+
+/// Consecutive items of a chunk that failed in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedItems {
+    /// Index of the first one in the chunk.
+    pub first: u32,
+    /// Their number.
+    pub count: NonZeroU32,
+    /// The way in which they failed.
+    pub failure: Failure,
 }
 
 /// The end of an attempt after which another one follows.

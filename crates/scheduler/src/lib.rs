@@ -121,7 +121,7 @@ pub use brigade_time::Retry;
 pub use event::{
     Event, InterruptedAttempt, Observation, Returned, StartFailure, Usage, WorkerDeath,
 };
-pub use failure::{Failure, RetryWhy};
+pub use failure::{FailedItems, Failure, RetryWhy};
 pub use lifecycle::{Shutdown, ShutdownReport};
 pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
 pub use queries::{Links, WorkerStatus};

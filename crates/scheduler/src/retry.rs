@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId, WorkerId, mix64};
+use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
 use crate::alarms::Alarm;
@@ -12,28 +12,10 @@ use crate::task::Constraints;
 use crate::{Action, Failure, Outbox, RetryWhy, Scheduler, TaskData, TaskKey};
 
 impl<T: TaskData> Scheduler<T> {
-    /// Runs the first task of a worker again, which has failed, or ends it with its outcome.
-    pub(crate) fn failed(
-        &mut self,
-        now: Monotonic,
-        worker: WorkerId,
-        key: TaskKey,
-        run_time: Duration,
-        failure: Failure,
-        outbox: &mut Outbox<T>,
-    ) {
-        if self.runs_again(key, failure) {
-            self.free(worker.slot, run_time);
-            self.try_again(now, key, worker, RetryWhy::Failure(failure), outbox);
-        } else {
-            self.finish(worker.slot, key, run_time, outbox);
-        }
-    }
-
-    fn runs_again(&self, key: TaskKey, failure: Failure) -> bool {
+    /// Returns `true` if a task, or items of it, run again after a failure of the function.
+    pub(crate) fn runs_again(&self, key: TaskKey, failure: Failure) -> bool {
         let is_wanted = self.tasks.constraints(key).is_some_and(|it| it.retries_after(failure));
         is_wanted
-            && self.tasks.items(key).is_none()
             && self.tasks.retries_left(key) > 0
             && !self.lifecycle.is_broken()
             // The outcome of this attempt says more than that the next one was cancelled.
@@ -45,7 +27,8 @@ impl<T: TaskData> Scheduler<T> {
         self.tasks.slot(key).is_some_and(|slot| slot as usize >= self.workers.target())
     }
 
-    /// Starts the next attempt at a task that has retries left and waits nowhere.
+    /// Starts the next attempt at a task that has retries left and waits nowhere. Items of a chunk
+    /// have the pause of the first one.
     pub(crate) fn try_again(
         &mut self,
         now: Monotonic,
@@ -65,7 +48,7 @@ impl<T: TaskData> Scheduler<T> {
             constraints.began = true;
             pause = constraints.pause(task.id, failed);
         }
-        self.counters.retried += 1;
+        self.counters.retried += self.tasks.count(key);
         outbox.push(Action::Retried { task, attempt, worker, why });
         // A draining pool waits for the pause; one that cancels what is pending does not.
         let is_pending = !self.lifecycle.phase().cancels_pending() && !self.has_lost_its_slot(key);
@@ -91,8 +74,6 @@ impl Constraints {
 
     /// Returns the pause after the failed attempt at a task.
     pub(crate) fn pause(&self, task: TaskId, failed: Attempt) -> Duration {
-        let random =
-            mix64(mix64(mix64(self.retry.chance()) ^ task.get()) ^ u64::from(failed.get()));
-        self.retry.pause(failed.get(), random)
+        self.retry.pause(failed.get(), task.get())
     }
 }

@@ -1,5 +1,6 @@
 //! The scheduler's state, and what it does with the events of tasks.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
@@ -15,7 +16,8 @@ use crate::warm_up::WarmUp;
 use crate::worker::{Occupant, WorkerState};
 use crate::workers::Workers;
 use crate::{
-    Action, Counters, Event, KillCause, Outbox, Settings, Submission, TaskData, TaskEnd, TaskKey,
+    Action, Counters, Event, FailedItems, KillCause, Outbox, Settings, Submission, TaskData,
+    TaskEnd, TaskKey,
 };
 
 /// The scheduler; see the module's documentation. `T` is the driver's data for a task.
@@ -97,7 +99,9 @@ impl<T: TaskData> Scheduler<T> {
             }
             Event::Failed { worker, task, attempt, run_time, worn, failure } => {
                 if let Some(key) = self.reported(worker, task, attempt, outbox) {
-                    self.failed(now, worker, key, run_time, failure, outbox);
+                    self.free(worker.slot, run_time);
+                    let failed = [FailedItems { first: 0, count: NonZeroU32::MIN, failure }];
+                    self.end_finished(now, key, &failed, worker, TaskEnd::Reported, outbox);
                     self.after_finished(now, worker, worn, outbox);
                 }
             }

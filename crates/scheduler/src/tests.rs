@@ -6,6 +6,7 @@ mod deadlines;
 mod demand;
 mod extremes;
 mod fake_worker;
+mod mail;
 mod model;
 mod needs;
 mod play;

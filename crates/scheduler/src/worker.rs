@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::{Escalation, Monotonic, TimerKey};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::TaskKey;
 
@@ -81,8 +81,8 @@ pub(crate) enum WorkerState {
     Killing,
 }
 
-/// The reason why the pool killed a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// The reason why the pool, or the kernel for it, killed a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KillCause {
     /// The worker violated the protocol.
     Protocol,
@@ -96,6 +96,8 @@ pub enum KillCause {
     Section,
     /// Its task exceeded a limit on a resource.
     Limit,
+    /// Its task made a call that the sandbox forbids.
+    Denied,
     /// A caller killed its task.
     Asked,
     /// The worker was no longer needed before it was ready.

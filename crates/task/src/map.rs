@@ -3,22 +3,21 @@
 //! A pool and a cluster send inputs in chunks, each in its own way: they implement [`Chunks`]. The
 //! order of the results, the settings and the iterators are the same.
 
-mod indexed;
+mod paired;
 mod turn;
-mod with_inputs;
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use brigade_time::Retry;
 use serde::de::DeserializeOwned;
 
 use crate::timeout::{NextUntil, Timeout};
 use crate::{TaskError, TimedOut};
-pub use indexed::Indexed;
+pub use paired::{Indexed, Input, Paired, Partner, Position, WithInputs};
 pub use turn::{Arrival, InOrder, Turn};
-pub use with_inputs::WithInputs;
 
 /// The chunks of a map.
 #[doc(hidden)]
@@ -68,7 +67,12 @@ pub enum Setting {
     Chunk(usize),
     /// The hard deadline of an item.
     Deadline(Duration),
-    Retries(u32),
+    /// The attempts at an item.
+    Retry(Retry),
+    /// An item runs again after a panic.
+    RetryPanics,
+    /// An item runs again after its function has returned an `Err`.
+    RetryErrors,
     /// A resource, and the amount that a chunk takes while it runs.
     Needs(String, u64),
 }
@@ -154,9 +158,54 @@ impl<C: Chunks, R, T> Map<C, R, T> {
         self
     }
 
-    /// Sets the number of additional attempts for each item whose worker dies.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.chunks.set(Setting::Retries(retries));
+    /// Sets the number of additional attempts for each item whose worker dies or whose deadline
+    /// passes.
+    pub fn retries(self, retries: u32) -> Self {
+        self.retry(Retry::of(retries))
+    }
+
+    /// Sets the number of attempts for each item whose worker dies or whose deadline passes, and
+    /// the pauses between them.
+    ///
+    /// During its pause, an item counts in the [`window`](Self::window), and the others go on.
+    ///
+    /// ```
+    /// use brigade::Retry;
+    /// use std::time::Duration;
+    ///
+    /// fn fetch(page: u32) -> Result<u32, String> {
+    ///     match brigade::worker::attempt() {
+    ///         Some(attempt) if attempt.get() == 1 && page % 2 == 1 => Err("busy".to_owned()),
+    ///         _ => Ok(page),
+    ///     }
+    /// }
+    ///
+    /// brigade::init();
+    /// let pool = brigade::Pool::builder().workers(1).build()?;
+    /// let retry = Retry::new().attempts(3).delay(Duration::from_millis(10));
+    /// let pages = pool.map(fetch, 0..4).retry(retry).retry_errors();
+    /// let pages: Result<Vec<_>, _> = pages.collect();
+    /// assert_eq!(pages?, [Ok(0), Ok(1), Ok(2), Ok(3)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.chunks.set(Setting::Retry(retry));
+        self
+    }
+
+    /// Runs an item again after a panic too, as often as [`retry`](Self::retry) or
+    /// [`retries`](Self::retries) allows. Items that travel together run again once the last of
+    /// them has ended.
+    pub fn retry_panics(mut self) -> Self {
+        self.chunks.set(Setting::RetryPanics);
+        self
+    }
+
+    /// Does the same as `retry_errors` for results that are not decoded and are known to be those
+    /// of a `Result`.
+    #[doc(hidden)]
+    pub fn __retry_encoded_errors(mut self) -> Self {
+        self.chunks.set(Setting::RetryErrors);
         self
     }
 
@@ -195,6 +244,14 @@ impl<C: Chunks, R, T> Map<C, R, T> {
         Self: NextUntil,
     {
         Timeout::new(self, timeout)
+    }
+}
+
+impl<C: Chunks, V, E, T> Map<C, Result<V, E>, T> {
+    /// Runs an item again if its function returns an `Err` too, as often as [`retry`](Self::retry)
+    /// or [`retries`](Self::retries) allows. After the last attempt the `Err` is the value.
+    pub fn retry_errors(self) -> Self {
+        self.__retry_encoded_errors()
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// The number of attempts at something that may fail, and the pauses between them.
 ///
 /// Pauses grow by a factor from attempt to attempt, up to a maximum. Jitter makes them differ, so
-/// that tasks which failed together do not come back together. It is made of a number that the
-/// caller passes, and so is the same in each run.
+/// that tasks which failed together do not come back together. It is made of the number of the task
+/// that the caller passes, and so is the same in each run.
 ///
 /// ```
 /// use brigade_time::Retry;
@@ -24,10 +24,13 @@ pub struct Retry {
     attempts: u32,
     delay: Duration,
     factor: f64,
-    max_delay: Duration,
+    max_delay: Option<Duration>,
     jitter: f64,
     seed: u64,
 }
+
+/// The maximum pause, unless another one is set.
+const USUAL_MOST: Duration = Duration::from_secs(60);
 
 /// Number of attempts after which pauses grow no more, if the factor is so small that they have not
 /// reached the maximum by then.
@@ -46,10 +49,16 @@ impl Retry {
             attempts: 3,
             delay: Duration::ZERO,
             factor: 2.0,
-            max_delay: Duration::from_secs(60),
+            max_delay: None,
             jitter: 0.0,
             seed: 0,
         }
+    }
+
+    /// Returns this number of attempts after the first one, without a pause.
+    #[doc(hidden)]
+    pub const fn of(retries: u32) -> Self {
+        Self::new().attempts(retries.saturating_add(1))
     }
 
     /// Sets the number of attempts, the first one included. Values below 1 count as 1. Default: 3.
@@ -72,9 +81,9 @@ impl Retry {
         self
     }
 
-    /// Sets the maximum pause. Default: 60 s.
+    /// Sets the maximum pause. Default: 60 s, or the first pause if that is longer.
     pub const fn max_delay(mut self, max_delay: Duration) -> Self {
-        self.max_delay = max_delay;
+        self.max_delay = Some(max_delay);
         self
     }
 
@@ -98,12 +107,6 @@ impl Retry {
         self
     }
 
-    /// Returns the number that was set with [`seed`](Self::seed).
-    #[doc(hidden)]
-    pub const fn chance(&self) -> u64 {
-        self.seed
-    }
-
     /// Returns the number of attempts after the first one.
     #[doc(hidden)]
     pub const fn retries(&self) -> u32 {
@@ -116,9 +119,10 @@ impl Retry {
         self.delay.is_zero()
     }
 
-    /// Returns the pause after this number of failed attempts. Jitter is made of `random`.
-    pub fn pause(&self, failed: u32, random: u64) -> Duration {
-        let most = self.max_delay.as_secs_f64();
+    /// Returns the pause after this number of failed attempts at the task with this number.
+    pub fn pause(&self, failed: u32, task: u64) -> Duration {
+        let max_delay = self.max_delay.unwrap_or_else(|| self.delay.max(USUAL_MOST));
+        let most = max_delay.as_secs_f64();
         let mut seconds = self.delay.as_secs_f64();
         // A product, because powers differ from machine to machine.
         for _ in 1..failed.min(MOST_STEPS) {
@@ -127,10 +131,19 @@ impl Retry {
             }
             seconds *= self.factor;
         }
+        let random = mixed(mixed(mixed(self.seed) ^ task) ^ u64::from(failed));
         let chance = f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX);
         let seconds = seconds.min(most) * (1.0 - self.jitter * chance);
-        Duration::try_from_secs_f64(seconds).unwrap_or(self.max_delay).min(self.max_delay)
+        Duration::try_from_secs_f64(seconds).unwrap_or(max_delay).min(max_delay)
     }
+}
+
+/// Returns a number that shows no relation to this one: the output function of `SplitMix64`.
+const fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
 }
 
 #[cfg(test)]
@@ -153,9 +166,28 @@ mod tests {
         let retry = Retry::new().attempts(0).delay(SECOND).factor(f64::NAN).jitter(f64::NAN);
         assert_eq!((retry.retries(), retry.pause(9, u64::MAX)), (0, SECOND));
         let retry = retry.factor(-1.0).jitter(7.0);
-        assert_eq!((retry.pause(9, 0), retry.pause(9, u64::MAX)), (SECOND, Duration::ZERO));
-        let endless = Retry::new().delay(Duration::MAX).max_delay(Duration::MAX);
+        let mut pauses = (0..100).map(|task| retry.pause(9, task));
+        assert!(pauses.all(|pause| pause <= SECOND));
+        let endless = Retry::new().delay(Duration::MAX);
         assert_eq!(endless.factor(f64::INFINITY).pause(9, 0), Duration::MAX);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_minute_or_stay_at_the_first_one() {
+        let third = |first| Retry::new().delay(first).factor(10.0).pause(3, 0);
+        assert_eq!(third(SECOND), 60 * SECOND);
+        assert_eq!(third(300 * SECOND), 300 * SECOND);
+    }
+
+    #[test]
+    fn jitter_differs_by_task_attempt_and_seed() {
+        let retry = Retry::new().delay(SECOND).factor(1.0).jitter(1.0);
+        let pauses = |retry: Retry, failed| (0..100).map(move |task| retry.pause(failed, task));
+        let sum: Duration = pauses(retry, 1).sum();
+        assert!((40..60).contains(&sum.as_secs()), "{sum:?} is not about half of the maximum");
+        for other in [pauses(retry, 2), pauses(retry.seed(1), 1)] {
+            assert!(pauses(retry, 1).zip(other).all(|(one, other)| one != other));
+        }
     }
 
     proptest! {
@@ -165,19 +197,19 @@ mod tests {
             factor in 0.0..10.0_f64,
             most in 0..100_000_u64,
             jitter in 0.0..=1.0_f64,
-            random: u64,
+            task: u64,
         ) {
             let (delay, most) = (Duration::from_millis(millis), Duration::from_millis(most));
             let exact = Retry::new().delay(delay).factor(factor).max_delay(most);
             let retry = exact.jitter(jitter);
             let mut last = Duration::ZERO;
             for failed in 1..20 {
-                let pause = exact.pause(failed, random);
+                let pause = exact.pause(failed, task);
                 prop_assert!(pause >= last && pause <= most);
                 let least = pause.mul_f64(1.0 - jitter).saturating_sub(Duration::from_nanos(2));
-                let jittered = retry.pause(failed, random);
+                let jittered = retry.pause(failed, task);
                 prop_assert!(jittered >= least && jittered <= pause);
-                prop_assert_eq!(jittered, retry.pause(failed, random));
+                prop_assert_eq!(jittered, retry.pause(failed, task));
                 last = pause;
             }
         }

@@ -53,6 +53,7 @@ const LAYERS: &[(&str, Uses)] = &[
     (
         "brigade-task",
         Only(&[
+            "brigade-time",
             "brigade-crash",
             "brigade-sandbox",
             "brigade-wire",

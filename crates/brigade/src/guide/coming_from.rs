@@ -308,6 +308,7 @@
 //! | `parallel gzip {} ::: *.log` | `brigade run -- gzip {} ::: *.log` |
 //! | `parallel -k -j2 --timeout 60 wc -l` | `brigade run -k -j2 --timeout 60 -- wc -l` |
 //! | `parallel --retries 3 …`: three attempts | `brigade run --retries 2 -- …`: two more attempts |
+//! | a loop with `sleep` around a command that fails | `brigade run --retries 5 --retry-delay 2s` |
 //! | `parallel --joblog log --resume …` | `brigade run --joblog log --resume -- …` |
 //! | `xargs -0 -n 1 -P 2 gzip` | `brigade run -0 -j2 -- gzip {}` |
 //!
@@ -337,6 +338,7 @@
 //! | `result.get()`, `ray.get(ref)` | `handle.wait()?` |
 //! | `group(f.s(x) for x in xs)()` | `cluster.map(&F, xs)` |
 //! | `max_retries=3`, `time_limit=1` | `cluster.task(&F).retries(3).deadline(second)` |
+//! | `autoretry_for`, `retry_backoff` | `.retry(Retry::new().delay(second)).retry_errors()` |
 //! | `queue="gpu"` | `.requires(Requirements::new().label("gpu"))` |
 //! | `num_gpus=1` | `.needs("gpu", 1)` |
 //! | `chain(a, b)`, `chord` | `handle.then(…)`, `when_all(handles)` |

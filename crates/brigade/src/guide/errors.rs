@@ -59,11 +59,11 @@
 //!
 //! | question | method | retried by `retries`? |
 //! |---|---|---|
-//! | did the function panic? | [`is_panic`] | no: it would panic again |
+//! | did the function panic? | [`is_panic`] | only with `retry_panics` |
 //! | did its worker die? | [`is_worker_death`] | yes |
 //! | did it take too long? | [`is_deadline`] | yes, if it ran |
 //! | did it take too much memory or processor time? | [`is_limit`] | yes |
-//! | did it try what its sandbox forbids? | [`is_denied`] | yes |
+//! | did it try what its sandbox forbids? | [`is_denied`] | no: it would be denied again |
 //! | was it cancelled? | [`is_cancelled`] | no |
 //!
 //! [`TaskErrorKind`](crate::TaskErrorKind) lists all of them with their details. It may get more
@@ -90,6 +90,37 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Failures of a service or a file system often pass after a while. [`Retry`](crate::Retry) sets
+//! pauses that grow, with jitter so that tasks that failed together do not come back together. An
+//! `Err` that the function returns is a value, and a panic usually comes again; `retry_errors` and
+//! `retry_panics` name them as reasons for another attempt:
+//!
+//! ```
+//! # brigade::init_for_tests!();
+//! use brigade::Retry;
+//! # use std::time::Duration;
+//!
+//! fn fetch(page: u32) -> Result<String, String> {
+//!     match brigade::worker::attempt() {
+//!         Some(attempt) if attempt.get() == 1 => Err("the server is busy".to_owned()),
+//!         _ => Ok(format!("page {page}")),
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let pool = brigade::Pool::builder().workers(1).build()?;
+//! let retry = Retry::new().attempts(5).delay(Duration::from_millis(20)).jitter(0.5);
+//! for page in pool.map(fetch, 0..3).retry(retry).retry_errors() {
+//!     println!("{}", page??);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! During a pause no worker is taken: other tasks and other items run. Single tasks, maps, streams
+//! and the tasks of a cluster have the same settings. After the last attempt, its failure is the
+//! outcome. The command has `brigade run --retries 4 --retry-delay 2s`.
 //!
 //! A task with retries may run more than once, so write it to tolerate that. Write a file under
 //! another name and rename it when it is complete, for example.

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::time::Duration;
 
-use brigade::runner::{Halt, Limit, MAX_JOBS, Resource};
+use brigade::runner::{Halt, Limit, MAX_JOBS, Resource, Retry};
 use clap::builder::{PossibleValue, TypedValueParser};
 
 /// The number of jobs at once, written as for GNU parallel.
@@ -173,6 +173,27 @@ pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses the first pause between attempts, and how the others differ from it:
+/// `2s,factor=3,max=5m,jitter=0.5`.
+pub(super) fn parse_retry(text: &str) -> Result<Retry, String> {
+    let mut parts = text.split(',');
+    let first = parse_seconds(parts.next().unwrap_or_default())?;
+    parts.try_fold(Retry::new().delay(first), |retry, part| match part.split_once('=') {
+        Some(("factor", factor)) => match factor.parse() {
+            Ok(factor) if (1.0..f64::INFINITY).contains(&factor) => Ok(retry.factor(factor)),
+            _ => Err("expected factor= with a number of at least 1".to_owned()),
+        },
+        Some(("max", most)) => Ok(retry.max_delay(parse_seconds(most)?)),
+        Some(("jitter", share)) => match share.parse() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(retry.jitter(share)),
+            _ => Err("expected jitter= with a number from 0 to 1".to_owned()),
+        },
+        _ => Err("expected a duration, such as 2s, and behind commas factor=N, max=DURATION or \
+                  jitter=SHARE"
+            .to_owned()),
+    })
+}
+
 /// Parses a duration with units, or one with a single unit and a fraction: `1.5h`.
 fn parse_duration(text: &str) -> Option<Duration> {
     let fraction = || {
@@ -236,6 +257,21 @@ mod tests {
             assert_eq!(of(text), Ok(expected), "{text}");
         }
         for wrong in ["", "x", "+", "++1", "-0x1", "0%", "-5%", "nan%", "inf%", "1.5"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pauses_have_a_first_one_a_factor_a_maximum_and_jitter() {
+        let of = |text: &str| parse_retry(text).map(|retry| [1, 2, 3].map(|it| retry.pause(it, 0)));
+        let seconds = |all: [f64; 3]| Ok(all.map(Duration::from_secs_f64));
+        assert_eq!(of("2"), seconds([2.0, 4.0, 8.0]));
+        assert_eq!(of("500ms,factor=3"), seconds([0.5, 1.5, 4.5]));
+        assert_eq!(of("1m,max=90s"), seconds([60.0, 90.0, 90.0]));
+        let jittered = of("1,factor=1,jitter=0.5").expect("pauses");
+        assert!(jittered.iter().all(|it| (0.5..=1.0).contains(&it.as_secs_f64())), "{jittered:?}");
+        for wrong in ["", "x", "-1", "1,", "1,factor=0.5", "1,factor=inf", "1,jitter=2", "1,max=x"]
+        {
             assert!(of(wrong).is_err(), "{wrong}");
         }
     }

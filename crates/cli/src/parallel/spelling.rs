@@ -19,6 +19,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("nn", "will-cite"),
     ("res", "results"),
     ("result", "results"),
+    ("retry", "retry-failed"),
     ("round", "round-robin"),
     ("semaphorename", "id"),
     ("spreadstdin", "pipe"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use brigade::cores::{Policy, Smt};
 use brigade::runner::{
-    self, Duplicates, Job, Joblog, Output, Resume, Runner, Stopper, check_duplicates,
+    self, Duplicates, Job, Joblog, Output, Resume, Retry, Runner, Stopper, check_duplicates,
 };
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
@@ -37,7 +37,7 @@ pub(super) fn remote_runner(options: &Run, tick: Option<Duration>) -> Result<Run
     let mut builder = Runner::builder()
         .unpinned()
         .jobs(crate::remote::jobs(options))
-        .retries(options.retries)
+        .retry(retry(options))
         .raise_open_files();
     if let Some(limit) = options.timeout {
         builder = builder.limit(limit);
@@ -51,10 +51,15 @@ pub(super) fn remote_runner(options: &Run, tick: Option<Duration>) -> Result<Run
     builder.build().map_err(explain::build_error)
 }
 
+/// Returns the number of attempts at a job, and the pauses between them.
+fn retry(options: &Run) -> Retry {
+    options.retry_delay.unwrap_or_default().attempts(options.retries.saturating_add(1))
+}
+
 pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
     let mut builder = Runner::builder()
         .cores_per_job(options.cores_per_job.map_or(1, NonZeroUsize::get))
-        .retries(options.retries)
+        .retry(retry(options))
         .canary_limit(options.canary_timeout)
         .output(if options.printed.ungroup { Output::Inherit } else { Output::Whole })
         // Only the progress on a terminal, which ticks, shows the latest lines.

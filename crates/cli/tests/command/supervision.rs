@@ -1,9 +1,10 @@
 //! Tests of misbehaving jobs, and of stopping and killing the command.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::common::{PATIENCE, RunOutput, TestDir, is_alive, numbered, pids, signal, until};
 
@@ -191,6 +192,55 @@ fn a_retry_starts_after_the_previous_attempt_is_gone() {
         dir.run(&["--retries", "5", "--joblog", "log", "--", "bash", "-c", script, ":::", "x"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
     assert!(dir.read("log").contains("attempts=3"));
+}
+
+#[test]
+fn other_jobs_run_during_the_pause_before_a_retry() {
+    let dir = TestDir::new();
+    dir.write("jobs", "echo first; [ -e again ] || { touch again; exit 1; }\necho second\n");
+    let start = Instant::now();
+    let ran = dir.run(&["-j1", "--retries", "1", "--retry-delay", "0.3,factor=1", "jobs"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "second\nfirst\n"), "{}", ran.stderr);
+    assert!(start.elapsed() >= Duration::from_millis(300), "{:?}", start.elapsed());
+}
+
+#[test]
+fn an_interrupt_ends_the_pause_before_a_retry() {
+    let dir = TestDir::new();
+    let options = ["--json", "--joblog", "log", "--retries", "1", "--retry-delay", "1h"];
+    let job = ["--", "sh", "-c", "[ -e again ]", ":::", "x"];
+    let mut brigade = dir.spawn(&[&["run"], &options[..], &job].concat());
+    let mut events = BufReader::new(brigade.stdout.take().expect("piped")).lines();
+    assert!(events.any(|line| line.expect("a line").contains("\"retrying\"")));
+    signal(brigade.id(), "INT");
+    assert_eq!(
+        events.filter(|line| line.as_ref().is_ok_and(|it| it.contains("finished"))).count(),
+        1
+    );
+    assert_eq!(brigade.wait().expect("own child").code(), Some(130));
+    let log = dir.read("log");
+    assert!(log.contains("\t1\t0\tsh") && log.contains("attempts=1"), "{log}");
+    dir.write("again", "");
+    let again = dir.run(&[&["--resume"], &options[1..], &job].concat());
+    assert_eq!((again.status, dir.read("log").lines().count()), (0, 3), "{}", again.stderr);
+}
+
+#[test]
+fn a_halt_ends_the_pause_before_a_retry() {
+    let dir = TestDir::new();
+    let jobs = "{\"command\": [\"false\"], \"retries\": 1}\n\
+                {\"shell\": \"until [ -e failed ]; do sleep 0.01; done; exit 2\"}\n";
+    dir.write("jobs.jsonl", jobs);
+    let options = ["-j2", "--no-pin", "--json", "--retry-delay", "1h", "--halt", "soon,fail=1"];
+    let mut brigade = dir.spawn(&[&["run"], &options[..], &["jobs.jsonl"]].concat());
+    let mut events = BufReader::new(brigade.stdout.take().expect("piped")).lines();
+    assert!(events.any(|line| line.expect("a line").contains("\"retrying\"")));
+    dir.write("failed", "");
+    assert_eq!(
+        events.filter(|line| line.as_ref().is_ok_and(|it| it.contains("finished"))).count(),
+        2
+    );
+    assert_eq!(brigade.wait().expect("own child").code(), Some(2));
 }
 
 #[test]

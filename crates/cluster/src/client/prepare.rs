@@ -58,9 +58,11 @@ impl Place {
         head.is_chunk = matches!(target, Target::Chunk { .. });
         head.deadline = settings.deadline;
         head.soft_deadline = settings.soft_deadline;
-        head.retries = settings.retries;
+        head.retry = settings.retry;
+        head.retries_panics = settings.retries_panics;
+        head.retries_errors = settings.retries_errors;
         // A worker death that is to be retried is not the last one.
-        head.max_deaths = settings.max_deaths.max(settings.retries.saturating_add(1));
+        head.max_deaths = settings.max_deaths.max(settings.retry.retries().saturating_add(1));
         head.may_be_done = may_be_done;
         head.announces_start = settings.announces_start;
         head.submitted_at = now_millis();

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_task::Retry;
+
 use crate::message::TaskHead;
 use crate::names::Priority;
 use crate::requirements::Requirements;
@@ -13,7 +15,9 @@ pub(super) struct Settings {
     pub(super) label: Option<Arc<str>>,
     pub(super) deadline: Option<Duration>,
     pub(super) soft_deadline: Option<Duration>,
-    pub(super) retries: u32,
+    pub(super) retry: Retry,
+    pub(super) retries_panics: bool,
+    pub(super) retries_errors: bool,
     pub(super) max_deaths: u32,
     pub(super) priority: Priority,
     pub(super) requirements: Requirements,
@@ -28,7 +32,9 @@ impl Default for Settings {
             label: None,
             deadline: None,
             soft_deadline: None,
-            retries: 0,
+            retry: Retry::of(0),
+            retries_panics: false,
+            retries_errors: false,
             max_deaths: TaskHead::MAX_DEATHS,
             priority: Priority::default(),
             requirements: Requirements::default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_task::backend::Plain;
-use brigade_task::{SubmitError, SubmitErrorKind};
+use brigade_task::{Retry, SubmitError, SubmitErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -68,13 +68,29 @@ where
         self
     }
 
-    /// Sets how many times the task is run again after its worker died while running it. Default:
-    /// 0.
+    /// Sets how many times the task is run again after its worker died while running it, or its
+    /// deadline passed. Default: 0.
     ///
     /// Independently of this, a task is run again after the death of its node or its server, so
     /// every task of a cluster must be safe to run twice.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.settings.retries = retries;
+    pub fn retries(self, retries: u32) -> Self {
+        self.retry(Retry::of(retries))
+    }
+
+    /// Sets how often, and after which pauses, the task is run again after its worker died while
+    /// running it or its deadline passed, and after other failures that
+    /// [`retry_panics`](Self::retry_panics) and [`retry_errors`](Self::retry_errors) name.
+    ///
+    /// During a pause the server keeps the task, and no node has it.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.settings.retry = retry;
+        self
+    }
+
+    /// Runs the task again after a panic too, as often as [`retry`](Self::retry) or
+    /// [`retries`](Self::retries) allows. After the last attempt the panic is the outcome.
+    pub fn retry_panics(mut self) -> Self {
+        self.settings.retries_panics = true;
         self
     }
 
@@ -235,6 +251,16 @@ where
         submission.when_full = when_full;
         submission.admission = admission;
         Ok(submission)
+    }
+}
+
+impl<A, T, E> ClusterTask<'_, A, Result<T, E>> {
+    /// Runs the task again if its function returns an `Err` too, as often as
+    /// [`retry`](Self::retry) or [`retries`](Self::retries) allows. After the last attempt the
+    /// `Err` is the value of the task.
+    pub fn retry_errors(mut self) -> Self {
+        self.settings.retries_errors = true;
+        self
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct History {
     pub(crate) unknown: u64,
     /// Number of deliveries in which the worker died.
     pub(crate) worker_deaths: u64,
+    /// Number of deliveries in which the function failed and the task was to run again.
+    pub(crate) failures: u64,
     /// The latest of them.
     pub(crate) reports: Vec<Report>,
 }
@@ -64,6 +66,8 @@ pub enum Incident {
     UnknownTask(Vec<String>),
     /// The worker died that ran it. A description of the death.
     WorkerDied(String),
+    /// The function failed in a way after which the task runs again. A description of the failure.
+    Failed(String),
 }
 
 impl fmt::Display for Incident {
@@ -74,7 +78,7 @@ impl fmt::Display for Incident {
                 out.write_str("the node cannot read the task, as of another version of Brigade")
             }
             Self::UnknownTask(_) => out.write_str("the node does not know the function"),
-            Self::WorkerDied(description) => out.write_str(description),
+            Self::WorkerDied(description) | Self::Failed(description) => out.write_str(description),
         }
     }
 }
@@ -95,6 +99,11 @@ impl History {
     /// Returns the number of deaths of nodes and workers before a delivery.
     pub(crate) fn deaths_before(&self, delivery: DeliveryId) -> u64 {
         self.worker_deaths + self.node_deaths + self.silent_before(delivery)
+    }
+
+    /// Returns the number of attempts that ended in a way after which the task may run again.
+    pub(crate) fn failed_attempts(&self) -> u32 {
+        u32::try_from(self.worker_deaths + self.failures).unwrap_or(u32::MAX)
     }
 
     /// Returns the number of deliveries before the given one that were begun, and whose end nobody
@@ -134,6 +143,7 @@ impl History {
             Incident::HandedBack => {}
             Incident::UnknownTask(_) => self.unknown += 1,
             Incident::WorkerDied(_) => self.worker_deaths += 1,
+            Incident::Failed(_) => self.failures += 1,
         }
         if self.reports.len() >= REPORT_LIMIT {
             self.reports.remove(0);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brigade_task::Retry;
 use serde::{Deserialize, Serialize};
 
 use super::body::Message;
@@ -12,6 +13,7 @@ pub(crate) type TaskMessage = Message<TaskHead>;
 
 /// The settings of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct TaskHead {
     pub(crate) key: TaskKey,
     /// Name of the function, as in its `Task`.
@@ -25,8 +27,12 @@ pub(crate) struct TaskHead {
     pub(crate) deadline: Option<Duration>,
     /// Run time after which an item is asked to stop.
     pub(crate) soft_deadline: Option<Duration>,
-    /// Deaths of workers that are retried.
-    pub(crate) retries: u32,
+    /// The attempts, and the pauses between them.
+    pub(crate) retry: Retry,
+    /// `true` if the task, or an item, runs again after a panic.
+    pub(crate) retries_panics: bool,
+    /// `true` if the task, or an item, runs again after its function has returned an `Err`.
+    pub(crate) retries_errors: bool,
     /// Deaths, of nodes and workers together, after which the task is given up.
     pub(crate) max_deaths: u32,
     /// `true` if the client cannot know whether the task has been run, because it continues a
@@ -49,7 +55,9 @@ impl TaskHead {
             is_chunk: false,
             deadline: None,
             soft_deadline: None,
-            retries: 0,
+            retry: Retry::of(0),
+            retries_panics: false,
+            retries_errors: false,
             max_deaths: Self::MAX_DEATHS,
             may_be_done: false,
             announces_start: false,

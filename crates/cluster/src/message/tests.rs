@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brigade_task::Retry;
 use proptest::prelude::*;
 
 use super::*;
@@ -42,7 +43,10 @@ fn task() -> impl Strategy<Value = TaskMessage> {
             let mut head = TaskHead::new(key, name);
             (head.label, head.items, head.is_chunk) = (settings.0, settings.1, settings.2);
             head.deadline = settings.3.map(|millis| Duration::from_millis(millis.into()));
-            (head.retries, head.max_deaths, head.may_be_done, head.submitted_at) = counts;
+            let retries;
+            (retries, head.max_deaths, head.may_be_done, head.submitted_at) = counts;
+            head.retry = Retry::of(retries).delay(Duration::from_secs(1));
+            (head.retries_panics, head.retries_errors) = (settings.2, !settings.2);
             TaskMessage { head, body }
         },
     )

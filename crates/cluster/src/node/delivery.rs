@@ -1,6 +1,7 @@
 //! Messages that the server sends in answer to requests for tasks.
 
 use async_nats::{Message, StatusCode, Subject};
+use brigade_task::Retry;
 use bytes::Bytes;
 
 use super::machine::{Facts, PullId};
@@ -63,7 +64,7 @@ impl Delivered {
             Ok(TaskMessage { head, .. }) => Facts {
                 is_readable: true,
                 is_known: is_known(&head.name),
-                retries: head.retries,
+                retry: head.retry,
                 max_deaths: head.max_deaths.into(),
                 may_be_done: head.may_be_done,
             },
@@ -71,7 +72,7 @@ impl Delivered {
             Err(_) => Facts {
                 is_readable: false,
                 is_known: false,
-                retries: 0,
+                retry: Retry::of(0),
                 max_deaths: u64::MAX,
                 may_be_done: false,
             },

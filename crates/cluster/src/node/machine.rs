@@ -260,11 +260,16 @@ impl Machine {
         match end {
             RunEnd::Done => self.record(token, Action::RecordOutcome(token)),
             // Whoever has it now counts this delivery as a death, which needs no report.
-            RunEnd::NotBegun | RunEnd::Died(_) if held.is_lost => self.forget(token),
+            RunEnd::NotBegun | RunEnd::Died(_) | RunEnd::Failed(_) if held.is_lost => {
+                self.forget(token);
+            }
             RunEnd::NotBegun => self.hand_back(token, Incident::HandedBack, Duration::ZERO),
             RunEnd::Died(description) => {
                 self.counts.worker_deaths += 1;
-                self.worker_died(token, Incident::WorkerDied(description));
+                self.attempt_failed(token, Incident::WorkerDied(description));
+            }
+            RunEnd::Failed(description) => {
+                self.attempt_failed(token, Incident::Failed(description));
             }
         }
     }

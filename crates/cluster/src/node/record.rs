@@ -43,7 +43,7 @@ pub(super) fn given_up(task: &HeldTask, node: &str, deaths: u64, history: &Histo
     };
     let died = history.reports.iter().rev().find_map(|report| match &report.incident {
         Incident::WorkerDied(description) => Some((description, &report.node)),
-        Incident::HandedBack | Incident::UnknownTask(_) => None,
+        Incident::HandedBack | Incident::UnknownTask(_) | Incident::Failed(_) => None,
     });
     if let Some((description, node)) = died {
         reason = format!("{reason}; the last one reported by {node}: {description}");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use brigade_codec::encode;
+use brigade_codec::{encode, is_err};
 use brigade_pool::{Encoded, Handle, Key, Pool, SubmitErrorKind, TaskError, TaskErrorKind};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -114,7 +114,9 @@ impl Runs {
         }
         match task.try_submit(Encoded::new(item.to_vec())) {
             Ok(handle) => {
-                self.single.push(Run { token, handle, started: Instant::now() });
+                let TaskHead { retries_panics, retries_errors, .. } = *head;
+                let started = Instant::now();
+                self.single.push(Run { token, handle, started, retries_panics, retries_errors });
                 None
             }
             Err(error) => Some(match error.kind() {
@@ -160,6 +162,9 @@ struct Run {
     token: Token,
     handle: Handle<Encoded>,
     started: Instant,
+    retries_panics: bool,
+    /// Set only if the value is a `Result`.
+    retries_errors: bool,
 }
 
 impl Future for Run {
@@ -174,7 +179,16 @@ impl Future for Run {
                     let mut outcome = OutcomeBuilder::default();
                     outcome.push_value(value.as_slice());
                     let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
-                    Ended::done(this.token, outcome)
+                    let ended = Ended::done(this.token, outcome);
+                    if this.retries_errors && is_err(value.as_slice()) {
+                        let end = RunEnd::Failed("its function returned an error".to_owned());
+                        return Ended { end, ..ended };
+                    }
+                    ended
+                }
+                Err(error) if this.retries_panics && error.is_panic() => {
+                    let end = RunEnd::Failed(described(&error));
+                    Ended { end, ..failed(this.token, &error) }
                 }
                 Err(error) => failed(this.token, &error),
             }
@@ -188,9 +202,9 @@ fn failed(token: Token, error: &TaskError) -> Ended {
         TaskErrorKind::Cancelled | TaskErrorKind::PoolBroken { .. } | TaskErrorKind::PoolClosed => {
             return Ended::not_begun(token, Some(error));
         }
-        // As in a local pool, where `retries` apply to both.
+        // As in a local pool, where `retries` apply to all three.
         _ if error.is_worker_death() || error.is_deadline() => RunEnd::Died(described(error)),
-        _ if error.is_limit() || error.is_denied() => RunEnd::Died(described(error)),
+        _ if error.is_limit() => RunEnd::Died(described(error)),
         _ => RunEnd::Done,
     };
     let mut outcome = OutcomeBuilder::default();

@@ -16,6 +16,7 @@ mod liars;
 mod map;
 mod metrics;
 mod refused;
+mod retried_items;
 mod retries;
 mod timeouts;
 mod waiting;

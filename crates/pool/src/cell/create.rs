@@ -78,11 +78,13 @@ impl TaskCell {
         argument: Argument,
         label: Option<Arc<str>>,
         deadlines: Option<Box<TaskDeadlines>>,
+        retried_for: RetriedFor,
         record: RunRecord,
     ) -> Self {
         let (function, name) = function.into_parts();
         let record = Some(Box::new(record));
-        let rare = Rare { function: name, label, deadlines, record, ..Rare::default() };
+        let rare =
+            Rare { function: name, label, deadlines, retried_for, record, ..Rare::default() };
         Self::make(id, function, argument, Attributes::without_pool(rare))
     }
 

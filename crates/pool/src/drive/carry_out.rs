@@ -113,6 +113,10 @@ impl Core {
             Action::Retried { task, attempt, worker, why } => {
                 // It may have been an item of another task.
                 self.set_key(task);
+                let cell = self.scheduler.task(task.key);
+                if let Some(waiters) = cell.and_then(|cell| cell.run_again(attempt)) {
+                    deferred.work().to_notify.push(Box::new(waiters));
+                }
                 note!(
                     deferred, INFO, task = %task.id, attempt = attempt.get(), %worker,
                     "task will be retried because {}", reason(why)
@@ -367,6 +371,7 @@ fn describe(cause: KillCause) -> &'static str {
         KillCause::Deadline => "task exceeded its deadline",
         KillCause::Section => "task exceeded the time limit of a section",
         KillCause::Limit => "task exceeded a limit on a resource",
+        KillCause::Denied => "task made a call that its sandbox forbids",
         KillCause::Asked => "task was killed",
         KillCause::Unwanted => "no longer needed",
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_crash::Stack;
-use brigade_scheduler::{Event, InterruptedAttempt, StartFailure, WorkerDeath};
+use brigade_scheduler::{Event, InterruptedAttempt, KillCause, StartFailure, WorkerDeath};
 use brigade_supervisor::threads::cleaner;
 use brigade_supervisor::{Death, Verdict, WorkerProcess, note};
 use brigade_sys::clock;
@@ -136,7 +136,7 @@ fn read_interrupted(core: &Core, worker: WorkerId) -> Interrupted {
             let chunk = cell.and_then(|cell| {
                 cell.with_chunk_progress(|chunk| chunk.interrupted(ring_index, begun))
             });
-            let task = InterruptedAttempt { ring_index, finished: 0, in_item: true, parts: 1 };
+            let task = InterruptedAttempt::of_task(ring_index);
             interrupted.attempts.extend(chunk.unwrap_or(Some(task)));
         }
         if let SlotState::Running { since } = table.state(ring_index) {
@@ -160,8 +160,11 @@ fn is_orderly(exit: Exit) -> bool {
 fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: u32, death: Death) {
     let attempts = std::mem::take(&mut interrupted.attempts);
     let end = describe(&death).into();
-    let exceeded_limit = matches!(death.verdict, Some(Verdict::Exceeded { .. }));
-    let interrupted_by = WorkerDeath { interrupted: attempts, exceeded_limit, end };
+    let cause = death.verdict.map(|verdict| match verdict {
+        Verdict::Denied { .. } => KillCause::Denied,
+        Verdict::Exceeded { .. } => KillCause::Limit,
+    });
+    let interrupted_by = WorkerDeath { interrupted: attempts, cause, end };
     let event = Event::Died { worker, death: Box::new(interrupted_by) };
     let data = EventData::Death(Box::new(DeathReport { worker, pid, death, interrupted }));
     shared.remove_dead(worker, event, data);

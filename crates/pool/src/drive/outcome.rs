@@ -168,8 +168,9 @@ pub(super) fn finished_event(
             Some(failure) => Event::Failed { worker, task, attempt, run_time, worn, failure },
             None => Event::Finished { worker, task, attempt, run_time, worn },
         },
-        ChunkEnd::Returned { finished, parts } => {
-            let returned = Returned { worker, task, attempt, run_time, worn, finished, parts };
+        ChunkEnd::Returned { finished, parts, failed } => {
+            let returned =
+                Returned { worker, task, attempt, run_time, worn, finished, parts, failed };
             Event::Returned(Box::new(returned))
         }
     };

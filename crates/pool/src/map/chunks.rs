@@ -6,8 +6,9 @@ mod futures;
 mod next;
 mod submit;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque, hash_map};
 use std::fmt;
+use std::mem::replace;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,9 +27,8 @@ use crate::cell::TaskCell;
 use crate::chunk::ChunkOwner;
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::function_ref::FunctionRef;
-use crate::needs::TaskNeeds;
 use crate::payload::append_buffers;
-use crate::task::label_of;
+use crate::task::{TaskOptions, label_of};
 use crate::when_full::WhenFull;
 use brigade_task::backend::Wait;
 use brigade_task::map::{ChunkResults, Turn};
@@ -65,6 +65,8 @@ struct Chunk {
     position: u64,
     /// Bytes that it takes up in the default window.
     held: usize,
+    /// `true` if it runs again, perhaps after a pause.
+    is_retried: bool,
 }
 
 /// The chunks of a map; see the module's documentation.
@@ -74,7 +76,8 @@ pub struct Chunks<'pool, I: Iterator> {
     /// The function for inputs with a seed.
     seeded: Result<FunctionRef, TaskError>,
     seed: Option<u64>,
-    label: Option<Arc<str>>,
+    /// The settings of each item.
+    options: TaskOptions,
     inputs: I,
     /// The inputs whose results were not yielded, by position, if results come with inputs.
     kept: Option<HashMap<u64, I::Item>>,
@@ -83,11 +86,6 @@ pub struct Chunks<'pool, I: Iterator> {
     /// cannot call the function.
     refused: bool,
     window: Option<usize>,
-    retries: u32,
-    /// The hard deadline of an item, if it differs from that of the pool's tasks.
-    deadline: Option<Duration>,
-    /// Resources that a chunk takes.
-    needs: TaskNeeds,
     sizing: Sizing,
     /// Encoded inputs that were taken and not submitted. They stay here for long only if the input
     /// iterator has panicked.
@@ -106,6 +104,8 @@ pub struct Chunks<'pool, I: Iterator> {
     owner: Arc<ChunkOwner>,
     /// By task id.
     under_way: HashMap<u64, Chunk>,
+    /// Number of those that run again. They may be in a pause, and hold no others back.
+    retried: usize,
     /// Results of chunks that have ended, in the order of completion.
     settled: VecDeque<Results>,
     /// The results that are being yielded.
@@ -135,14 +135,11 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
             function,
             seeded,
             seed: None,
-            label: label_of(target),
+            options: TaskOptions { label: label_of(target), ..TaskOptions::default() },
             inputs,
             kept: None,
             exhausted: false,
             window: None,
-            retries: 0,
-            deadline: None,
-            needs: TaskNeeds::default(),
             sizing,
             filling: Vec::new(),
             filled: 0,
@@ -153,6 +150,7 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
             held: 0,
             owner: Arc::default(),
             under_way: HashMap::new(),
+            retried: 0,
             settled: VecDeque::new(),
             current: None,
             when_full: WhenFull::Wait,
@@ -162,7 +160,7 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
 
     /// Returns the results in a forked process: an error, then the end.
     fn forked(&mut self) -> Option<TaskError> {
-        let is_first = !std::mem::replace(&mut self.exhausted, true);
+        let is_first = !replace(&mut self.exhausted, true);
         (is_first || !self.under_way.is_empty()).then(|| {
             let under_way = self.under_way.drain().map(|(_, chunk)| chunk.position);
             let settled = self.settled.iter().map(|results| results.positions().start);
@@ -186,7 +184,13 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
                 let (position, bytes) = chunk.unwrap_or_default();
                 self.add(cell, position, bytes);
             }
-            let Some(Chunk { cell, held, .. }) = self.under_way.remove(&id) else { continue };
+            let hash_map::Entry::Occupied(mut chunk) = self.under_way.entry(id) else { continue };
+            if chunk.get().cell.is_pending() {
+                self.retried += usize::from(!replace(&mut chunk.get_mut().is_retried, true));
+                continue;
+            }
+            let Chunk { cell, held, is_retried, .. } = chunk.remove();
+            self.retried -= usize::from(is_retried);
             let Some(progress) = cell.take_chunk() else { continue };
             self.held -= held;
             let (answered, run_time) = (progress.answered, progress.run_time);
@@ -202,7 +206,7 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
     fn add(&mut self, cell: TaskCell, position: u64, bytes: usize) {
         let held = bytes + BYTES_OF_A_CHUNK;
         self.held += held;
-        self.under_way.insert(cell.id.get(), Chunk { cell, position, held });
+        self.under_way.insert(cell.id.get(), Chunk { cell, position, held, is_retried: false });
     }
 }
 
@@ -268,7 +272,7 @@ where
         } else if self.refused {
             self.under_way.is_empty() && self.unsent == 0
         } else {
-            self.under_way.len() < FRAMES * self.pool.workers()
+            self.under_way.len() - self.retried < FRAMES * self.pool.workers()
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_scheduler::Retry;
 use brigade_task::Function;
 use brigade_task::function::Here;
 use serde::Serialize;
@@ -175,8 +176,22 @@ where
 
     /// Sets the number of retries of each task; see
     /// [`TaskBuilder::retries`](crate::TaskBuilder::retries).
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.settings.task.retries = retries;
+    pub fn retries(self, retries: u32) -> Self {
+        self.retry(Retry::of(retries))
+    }
+
+    /// Sets the number of attempts of each task and the pauses between them; see
+    /// [`TaskBuilder::retry`](crate::TaskBuilder::retry). A task in its pause is one that the
+    /// stream has with the pool; see [`output`](Self::output).
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.settings.task.set_retry(retry);
+        self
+    }
+
+    /// Runs a task again after a panic too; see
+    /// [`TaskBuilder::retry_panics`](crate::TaskBuilder::retry_panics).
+    pub fn retry_panics(mut self) -> Self {
+        self.settings.task.retried_for.panics = true;
         self
     }
 
@@ -229,6 +244,16 @@ where
             _ => None,
         };
         Ok(Stream::new(Arc::clone(shared), function, here, self.settings.clone()))
+    }
+}
+
+impl<A, T, E> StreamBuilder<'_, A, Result<T, E>> {
+    /// Runs a task again if its function returns an `Err` too; see
+    /// [`TaskBuilder::retry_errors`](crate::TaskBuilder::retry_errors). An `Err` that the function
+    /// of a [flat](Pool::stream_flat) stream emits is an item like others.
+    pub fn retry_errors(mut self) -> Self {
+        self.settings.task.retried_for.errors = !self.settings.flat;
+        self
     }
 }
 

@@ -143,7 +143,8 @@ where
         } else {
             RunRecord::default()
         };
-        let cell = TaskCell::recorded(id, function, encoded, label, deadlines, record);
+        let retried_for = self.settings.task.retried_for;
+        let cell = TaskCell::recorded(id, function, encoded, label, deadlines, retried_for, record);
         self.shared.open_span(&cell, None);
         (input, PoolTask { cell, queued, refused })
     }

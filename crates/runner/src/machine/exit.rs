@@ -119,15 +119,15 @@ impl Machine {
             out.push(Action::Conclude(Some(slot), verdict));
             return self.canary_ended(prelude, passed, out);
         }
-        let retries = attempt.job.retries.unwrap_or(self.settings.retries);
+        let retries = attempt.job.retries.unwrap_or(self.settings.retry.retries());
         let is_retried =
             self.phase == Phase::Running && ending.is_worth_a_retry() && attempt.nth <= retries;
         let mut verdict = Verdict { is_retried, ..Verdict::new(attempt, ending, now, wall) };
         if is_retried {
-            // At the back of the queue: a wide job at the front must not wait for retries of narrow
-            // ones.
             let (attempt, previous) = (verdict.attempt.clone(), Some(verdict.ending.clone()));
-            self.waiting.push_back(Attempt { nth: attempt.nth + 1, previous, ..attempt });
+            let due = now.saturating_add(self.settings.retry.pause(attempt.nth, attempt.number));
+            let next = Attempt { nth: attempt.nth + 1, previous, ..attempt };
+            self.paused.insert((due, next.number), next);
         } else {
             // A client whose jobs share their input may have waited for the last of them.
             self.supply_woken();
@@ -170,7 +170,7 @@ impl Machine {
             || self.finished.total.is_some_and(|total| total <= self.supplied);
         // On a cluster, those on a slot may not have begun.
         let affects_running = is_now || self.settings.is_remote;
-        !is_supplied || !self.waiting.is_empty() || (affects_running && self.running() > 0)
+        !is_supplied || self.has_waiting() || (affects_running && self.running() > 0)
     }
 
     /// Applies a new median to the limits of all running attempts.

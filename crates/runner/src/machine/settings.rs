@@ -3,6 +3,8 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use brigade_time::Retry;
+
 use crate::halt::Halt;
 use crate::job::Job;
 use crate::limit::Limit;
@@ -11,8 +13,8 @@ use crate::limit::Limit;
 pub(crate) struct Settings {
     /// Maximum number of attempts that run at once.
     pub(crate) slots: NonZeroUsize,
-    /// Number of additional attempts for jobs that do not set their own.
-    pub(crate) retries: u32,
+    /// The pauses between attempts, and the number of attempts for jobs that do not set their own.
+    pub(crate) retry: Retry,
     /// Time limit of an attempt for jobs that do not set their own.
     pub(crate) limit: Option<Limit>,
     pub(crate) halt: Option<Halt>,

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use brigade_sys::process::Exit;
+use brigade_time::Retry;
 use proptest::prelude::*;
 
 use super::*;
@@ -34,7 +35,7 @@ fn settings(slots: usize) -> Settings {
     Settings {
         is_remote: false,
         slots: NonZeroUsize::new(slots).expect("some"),
-        retries: 0,
+        retry: Retry::of(0),
         limit: None,
         halt: None,
         delay: Duration::ZERO,
@@ -185,13 +186,79 @@ fn an_attempt_over_its_limit_gets_sigterm_then_sigkill() {
 
 #[test]
 fn a_retry_waits_until_the_previous_attempt_is_reaped() {
-    let mut world = World::new(Settings { retries: 1, ..settings(2) }, 2, &[1]);
+    let mut world = World::new(Settings { retry: Retry::of(1), ..settings(2) }, 2, &[1]);
     world.settle();
     assert!(world.exit(0, 1).is_retried);
     world.settle();
     assert_eq!(world.started, [1, 1]);
     assert!(!world.exit(0, 1).is_retried, "there is one more attempt, not two");
     assert_eq!(world.settle(), None);
+}
+
+/// Returns two retries after pauses of two and four seconds.
+fn pauses() -> Retry {
+    Retry::of(2).delay(Duration::from_secs(2))
+}
+
+#[test]
+fn others_run_during_the_pause_before_a_retry() {
+    let mut world = World::new(Settings { retry: pauses(), ..settings(1) }, 1, &[1, 1]);
+    world.settle();
+    assert!(world.exit(0, 1).is_retried);
+    world.settle();
+    assert_eq!(world.started, [1, 2]);
+    world.time = SECOND;
+    world.exit(0, 0);
+    assert_eq!(world.settle(), Some(Some(2 * SECOND)), "the run waits for the retry");
+    world.time = 2 * SECOND;
+    world.settle();
+    assert_eq!(world.started, [1, 2, 1]);
+    assert!(world.exit(0, 1).is_retried);
+    assert_eq!(world.settle(), Some(Some(6 * SECOND)));
+    world.time = 6 * SECOND;
+    world.settle();
+    assert!(!world.exit(0, 1).is_retried);
+    assert_eq!(world.settle(), None);
+}
+
+#[test]
+fn a_pause_that_ends_while_all_slots_are_taken_waits_for_one() {
+    let mut world = World::new(Settings { retry: pauses(), ..settings(1) }, 1, &[1, 1]);
+    world.settle();
+    world.exit(0, 1);
+    assert_eq!(world.settle(), Some(Some(2 * SECOND)));
+    world.time = 2 * SECOND;
+    assert_eq!(world.settle(), Some(None), "nothing is due any more");
+    world.exit(0, 0);
+    world.settle();
+    assert_eq!(world.started, [1, 2, 1]);
+}
+
+#[test]
+fn a_stop_and_a_halt_end_a_pause_at_once() {
+    let halt = "soon,fail=1".parse().ok();
+    let settings = Settings { retry: pauses(), halt, ..settings(2) };
+    let ended = |end: fn(&mut World)| {
+        let mut world = World::new(settings.clone(), 2, &[1, 1]);
+        world.settle();
+        assert!(world.exit(0, 3).is_retried);
+        end(&mut world);
+        assert_eq!((world.settle(), world.given_up.len()), (None, 1));
+        let Verdict { attempt, ending, .. } = world.given_up.remove(0);
+        assert_eq!((attempt.number, attempt.nth, ending), (1, 1, Ending::Exited(3)));
+    };
+    ended(|world| {
+        world.report(Event::Stop);
+        world.exit(1, 0);
+    });
+    ended(|world| {
+        world.report(Event::Drain(Reason::Stopped));
+        world.exit(1, 0);
+    });
+    ended(|world| {
+        world.machine.settings.retry = Retry::of(0);
+        assert!(world.exit(1, 3).is_halting, "it keeps the paused job from another attempt");
+    });
 }
 
 #[test]
@@ -277,7 +344,7 @@ fn a_stop_does_not_wait_for_an_unkillable_process() {
 #[test]
 fn a_limit_does_not_wait_for_an_unkillable_process() {
     let limit = Some(Limit::Fixed(Duration::from_secs(5)));
-    let mut world = World::new(Settings { limit, retries: 3, ..settings(1) }, 1, &[1, 1]);
+    let mut world = World::new(Settings { limit, retry: Retry::of(3), ..settings(1) }, 1, &[1, 1]);
     while world.started.len() < 2 {
         world.time = world.settle().flatten().expect("bounded");
     }
@@ -286,7 +353,7 @@ fn a_limit_does_not_wait_for_an_unkillable_process() {
 
 #[test]
 fn jobs_that_were_taken_but_not_started_get_an_outcome() {
-    let mut world = World::new(Settings { retries: 1, ..settings(2) }, 2, &[1, 2, 1]);
+    let mut world = World::new(Settings { retry: Retry::of(1), ..settings(2) }, 2, &[1, 2, 1]);
     world.settle();
     world.exit(0, 3);
     world.report(Event::Stop);
@@ -410,10 +477,12 @@ proptest! {
         choices in prop::collection::vec((0_usize..4, 0_i32..3), 0..400),
         slots in 1_usize..=4,
         retries in 0_u32..3,
+        pause in 0_u64..5,
         stop_at in prop::option::of(0_usize..40),
     ) {
         let limit = Some(Limit::Fixed(Duration::from_secs(3)));
-        let settings = Settings { retries, limit, ..settings(slots) };
+        let retry = Retry::of(retries).delay(Duration::from_secs(pause)).jitter(0.5);
+        let settings = Settings { retry, limit, ..settings(slots) };
         let mut world = World::new(settings, 4, &widths);
         let mut over = vec![];
         let mut choices = choices.into_iter().cycle();
@@ -427,7 +496,8 @@ proptest! {
             let (pick, code) = choices.next().unwrap_or((0, 0));
             let running: Vec<usize> =
                 (0..slots).filter(|slot| world.running[*slot].is_some()).collect();
-            if let (0, Some(until)) = (code, until) {
+            // While nothing runs, an attempt is in its pause, which only time ends.
+            if let Some(until) = until.filter(|_| code == 0 || running.is_empty()) {
                 world.time = until;
             }
             if let Some(slot) = running.get(pick % running.len().max(1)) {

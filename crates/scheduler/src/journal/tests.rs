@@ -61,11 +61,12 @@ fn recorded() -> Vec<u8> {
         worn: false,
         finished: NonZeroU32::MIN,
         parts: 2,
+        failed: Vec::new(),
     };
-    let interrupted = InterruptedAttempt { ring_index: 1, finished: 0, in_item: true, parts: 1 };
+    let interrupted = InterruptedAttempt::of_task(1);
     let death = Box::new(WorkerDeath {
         interrupted: vec![interrupted],
-        exceeded_limit: false,
+        cause: None,
         end: "SIGKILL".into(),
     });
     let finished = Event::Finished {

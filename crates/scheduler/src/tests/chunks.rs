@@ -168,7 +168,8 @@ fn a_worker_that_returns_no_item_breaks_the_protocol() {
         let (worker, task, attempt) = (world.workers[&0].id, TaskId::new(id), Attempt::first());
         let (run_time, worn, parts) = (MILLI, false, 1);
         let finished = std::num::NonZeroU32::new(finished).expect("some");
-        let returned = Returned { worker, task, attempt, run_time, worn, finished, parts };
+        let failed = Vec::new();
+        let returned = Returned { worker, task, attempt, run_time, worn, finished, parts, failed };
         world.event(Event::Returned(Box::new(returned)));
         assert!(world.workers[&0].doomed);
     }

@@ -1,13 +1,14 @@
 //! A simulated worker, which takes frames in order.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use brigade_ids::{Attempt, Revocation, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
 use super::model::Data;
-use crate::{Event, InterruptedAttempt, KillCause, Observation, Usage};
+use crate::{Event, FailedItems, Failure, InterruptedAttempt, KillCause, Observation, Usage};
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
 pub(super) struct FakeWorker {
@@ -146,10 +147,14 @@ impl Frame {
 
     /// Returns how far a task in the table of a dead worker had got. A chunk that the worker
     /// started without starting an item has not begun.
-    pub(super) fn interrupted(&self, garbled: bool) -> Option<InterruptedAttempt> {
+    pub(super) fn interrupted(
+        &self,
+        garbled: bool,
+        failure: Option<Failure>,
+    ) -> Option<InterruptedAttempt> {
         let ring_index = self.ring_index;
         let Some(items) = self.items else {
-            return Some(InterruptedAttempt { ring_index, finished: 0, in_item: true, parts: 1 });
+            return Some(InterruptedAttempt::of_task(ring_index));
         };
         let finished = items.finished;
         let in_item = garbled || items.begun > finished;
@@ -159,6 +164,7 @@ impl Frame {
             finished,
             in_item,
             parts,
+            failed: failed_items(self.id, finished, failure),
         })
     }
 }
@@ -173,6 +179,28 @@ pub(super) enum FrameState {
 /// Returns a number of parts for items that come back: any, but always the same.
 pub(super) fn parts_of(task: TaskId) -> u32 {
     u32::try_from(task.get() % 4).expect("below 4")
+}
+
+/// Returns `true` if an item fails when its worker fails its tasks.
+pub(super) fn may_fail(item: u64) -> bool {
+    !item.is_multiple_of(3)
+}
+
+/// Returns those of the finished items of a chunk that fail.
+pub(super) fn failed_items(
+    chunk: TaskId,
+    finished: u32,
+    failure: Option<Failure>,
+) -> Vec<FailedItems> {
+    let mut failed: Vec<FailedItems> = Vec::new();
+    let Some(failure) = failure else { return failed };
+    for first in (0..finished).filter(|index| may_fail(chunk.get() + u64::from(*index))) {
+        match failed.last_mut().filter(|last| last.first + last.count.get() == first) {
+            Some(last) => last.count = last.count.saturating_add(1),
+            None => failed.push(FailedItems { first, count: NonZeroU32::MIN, failure }),
+        }
+    }
+    failed
 }
 
 /// Returns the task whose end the event reports.

@@ -105,6 +105,10 @@ impl Task {
         self.constraints.needs.is_some() && self.constraints.slot.is_none()
     }
 
+    fn is_paused(&self) -> bool {
+        matches!(self.place, Place::Paused { .. })
+    }
+
     /// Returns the rank in nanoseconds. The lowest rank is first.
     fn rank(&self, id: u64) -> (i128, u64) {
         let head_start = i128::from(self.constraints.priority) * AGING.as_nanos().cast_signed();
@@ -226,8 +230,10 @@ impl Model {
         let pause = task.constraints.pause(TaskId::new(first), Attempt::new(task.begun));
         self.returned(first);
         if !pause.is_zero() && !is_cancelling {
-            let task = self.tasks.get_mut(&first).expect("seen above");
-            task.place = Place::Paused { until: now + pause };
+            for id in self.ids(first) {
+                let task = self.tasks.get_mut(&id).expect("seen above");
+                task.place = Place::Paused { until: now + pause };
+            }
         }
     }
 
@@ -248,11 +254,13 @@ impl Model {
             Failure::Error => task.constraints.retries_errors,
         };
         let has_worker = task.constraints.slot.is_none_or(|slot| (slot as usize) < target);
-        is_wanted && has_worker && task.retries_left > 0 && !task.killed
+        is_wanted && has_worker && task.retries_left > 0 && !task.killed && !task.given_up
     }
 
     pub(super) fn runs_again(&mut self, id: u64) {
-        self.tasks.get_mut(&id).expect("a task without an outcome").retries_left -= 1;
+        let task = self.tasks.get_mut(&id).expect("a task without an outcome");
+        task.retries_left -= 1;
+        task.finished = false;
     }
 
     /// Records that a worker starts an item of a chunk that it runs.
@@ -298,6 +306,9 @@ impl Model {
         let task = self.tasks.get_mut(&id).expect("a task without an outcome");
         if death.terminating || death.cause == Some(KillCause::Shutdown) {
             return Some(TaskEnd::Killed(KillCause::Shutdown));
+        }
+        if death.cause == Some(KillCause::Denied) {
+            return Some(TaskEnd::Died);
         }
         let by_itself = matches!(death.cause, None | Some(KillCause::Protocol));
         task.deaths += u32::from(by_itself);
@@ -432,19 +443,20 @@ impl Model {
         self.tasks.iter().filter(|(id, _)| self.counts.borrow().contains_key(id))
     }
 
-    /// Returns the number of tasks that wait, for a worker or for their next attempt. A chunk is
-    /// one task, and its items are not paused before they are tasks of their own.
-    pub(super) fn unassigned(&self) -> usize {
-        self.all_waiting() + self.paused()
+    /// Returns all tasks. A chunk is one task.
+    fn whole_tasks(&self) -> impl Iterator<Item = &Task> {
+        self.firsts().map(|(_, task)| task)
     }
 
-    fn paused(&self) -> usize {
-        self.tasks.values().filter(|task| matches!(task.place, Place::Paused { .. })).count()
+    /// Returns the number of tasks that wait, for a worker or for their next attempt. A chunk is
+    /// one task.
+    pub(super) fn unassigned(&self) -> usize {
+        self.all_waiting() + self.whole_tasks().filter(|task| task.is_paused()).count()
     }
 
     /// Returns the number of tasks and items that wait, for a worker or for their next attempt.
     pub(super) fn waiting_items(&self) -> usize {
-        self.tasks.values().filter(|task| task.waits()).count() + self.paused()
+        self.tasks.values().filter(|task| task.waits() || task.is_paused()).count()
     }
 
     /// Returns the tasks whose queue deadlines have expired.

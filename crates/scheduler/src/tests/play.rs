@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::fake_worker::FakePhase;
 use super::world::{World, settings};
-use crate::{Constraints, Event, Failure, Resource, Retry, Settings, Shutdown, TaskEnd};
+use crate::{Constraints, Event, Failure, KillCause, Resource, Retry, Settings, Shutdown, TaskEnd};
 
 /// One step of a script.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub(super) enum Step {
     Misbehave { nth: usize },
     Garble { nth: usize },
     AnswerAnother { nth: usize },
-    Crash { nth: usize },
+    Crash { nth: usize, denied: bool },
     Obey { nth: usize },
     Shutdown { mode: Shutdown, timeout: Option<u64> },
     Break,
@@ -123,7 +123,7 @@ const WORK: [(u32, Kind); 29] = [
     (4, |it| Step::Misbehave { nth: it.worker() }),
     (4, |it| Step::Garble { nth: it.worker() }),
     (4, |it| Step::AnswerAnother { nth: it.worker() }),
-    (20, |it| Step::Crash { nth: it.worker() }),
+    (20, |it| Step::Crash { nth: it.worker(), denied: it.one_in(5) }),
     (40, |it| Step::Obey { nth: it.worker() }),
 ];
 
@@ -315,7 +315,7 @@ impl Script {
             | Step::Misbehave { nth }
             | Step::Garble { nth }
             | Step::AnswerAnother { nth }
-            | Step::Crash { nth }
+            | Step::Crash { nth, .. }
             | Step::Obey { nth } => {
                 if let Some(worker) = world.nth_worker(nth, FakePhase::Ready) {
                     self.play_work(world, worker, step);
@@ -360,7 +360,9 @@ impl Script {
             Step::Garble { .. } => world.garble(slot),
             Step::Misbehave { .. } => world.event(Event::Misbehaved { worker }),
             Step::AnswerAnother { .. } => world.answer_another(worker),
-            Step::Crash { .. } => world.crash(slot),
+            Step::Crash { denied, .. } => {
+                world.crash_for(slot, denied.then_some(KillCause::Denied));
+            }
             Step::Obey { .. } => world.obey(slot),
             _ => unreachable!("not a step of a ready worker"),
         }

@@ -79,6 +79,7 @@ fn everything() -> BTreeSet<String> {
         .chain(["returned items".to_owned()])
         .chain(causes.iter().map(|it| format!("{it:?}")))
         .chain(attempts.iter().map(|it| format!("{it:?}")))
+        .chain(attempts.iter().map(|it| format!("{it:?} of an item")))
         .chain(revocations.iter().map(|it| format!("{it:?}")))
         .chain(retired.iter().map(|it| (*it).to_owned()))
         .collect()

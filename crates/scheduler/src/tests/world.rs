@@ -11,12 +11,14 @@ use std::time::Duration;
 use brigade_ids::{Attempt, Revocation, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
-use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState, Progress, answers, parts_of};
+use super::fake_worker::{
+    FakePhase, FakeWorker, Frame, FrameState, Progress, answers, failed_items, parts_of,
+};
 use super::model::{Data, Death, Model};
-use super::play::unknown_task;
 use crate::{
-    Action, Constraints, Event, Failure, KillCause, Outbox, RetryWhy, Returned, RevokeWhy,
-    Scheduler, Settings, Shutdown, StartFailure, Submission, TaskEnd, TaskRef, WorkerDeath,
+    Action, Constraints, Event, FailedItems, Failure, KillCause, Outbox, RetryWhy, Returned,
+    RevokeWhy, Scheduler, Settings, Shutdown, StartFailure, Submission, TaskEnd, TaskRef,
+    WorkerDeath,
 };
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
@@ -32,7 +34,7 @@ pub(super) struct World {
     pub(super) spawns: usize,
     /// `true` if workers report after each task that they exceed their memory limit.
     pub(super) worn: bool,
-    /// The failure of each task that ends.
+    /// The failure of each task that ends, and of some items of chunks.
     pub(super) failure: Option<Failure>,
     /// Names of everything that has occurred at least once.
     pub(super) seen: BTreeSet<String>,
@@ -48,8 +50,8 @@ pub(super) struct World {
     killed_at_once: BTreeSet<WorkerId>,
     /// The task whose outcome the scheduler is handling.
     reporting: Option<u64>,
-    /// `true` if that is a failure after which the task must run again.
-    must_run_again: bool,
+    /// The tasks and items that have failed and must run again.
+    must_run_again: BTreeSet<u64>,
     pub(super) next_id: u64,
 }
 
@@ -109,7 +111,7 @@ impl World {
             end_by: None,
             killed_at_once: BTreeSet::new(),
             reporting: None,
-            must_run_again: false,
+            must_run_again: BTreeSet::new(),
             next_id: 1,
         }
     }
@@ -131,7 +133,8 @@ impl World {
             self.note(&answer);
             self.scheduler.handle(self.now, answer, &mut outbox);
         }
-        (self.reporting, self.must_run_again) = (None, false);
+        self.reporting = None;
+        assert!(self.must_run_again.is_empty(), "{:?} must run again", self.must_run_again);
         self.scheduler.sanity_check();
         self.check(&before);
     }
@@ -159,14 +162,13 @@ impl World {
             Event::Finished { task, .. } => self.reporting = Some(task.get()),
             Event::Failed { task, failure, .. } => {
                 self.reporting = Some(task.get());
-                self.must_run_again = !self.broke
-                    && !self.is_cancelling()
-                    && self.model.must_run_again(task.get(), failure, self.target);
+                self.note_failed(task.get(), failure);
             }
             Event::Tick => self.model.resume(self.now),
             Event::Returned(ref returned) => {
                 self.seen.insert("returned items".to_owned());
                 self.reporting = Some(returned.task.get());
+                self.note_failed_items(returned.task.get(), &returned.failed);
             }
             Event::Resize { workers } if self.scheduler.is_open() => {
                 self.target = workers + self.settings.spare_workers;
@@ -234,11 +236,16 @@ impl World {
                 self.see(&why);
                 let at_once = self.killed_at_once.contains(&worker);
                 assert!(!at_once, "{} is retried before its last attempt has ended", task.id);
-                let has_failed = why != RetryWhy::Death;
-                assert_eq!(self.must_run_again, has_failed, "{} is retried: {why:?}", task.id);
-                if has_failed {
-                    self.model.runs_again(task.id.get());
-                    self.reporting = None;
+                if self.model.is_item(task.id.get()) {
+                    self.seen.insert(format!("{why:?} of an item"));
+                }
+                for id in self.model.ids(task.id.get()) {
+                    let must_run_again = self.must_run_again.remove(&id);
+                    assert_eq!(must_run_again, why != RetryWhy::Death, "{id} is retried: {why:?}");
+                    if must_run_again {
+                        self.model.runs_again(id);
+                        self.reporting = self.reporting.filter(|reporting| *reporting != id);
+                    }
                 }
                 self.model.retried(task.id.get(), self.now, self.is_cancelling());
                 self.places.insert(task.id.get(), task);
@@ -252,6 +259,22 @@ impl World {
             Action::Slow { .. } | Action::MoreSlow { .. } => {}
         }
         None
+    }
+
+    fn note_failed_items(&mut self, first: u64, failed: &[FailedItems]) {
+        for FailedItems { first: index, count, failure } in failed {
+            let first = first + u64::from(*index);
+            for id in first..first + u64::from(count.get()) {
+                self.note_failed(id, *failure);
+            }
+        }
+    }
+
+    fn note_failed(&mut self, id: u64, failure: Failure) {
+        let may_run_again = !self.broke && !self.is_cancelling();
+        if may_run_again && self.model.must_run_again(id, failure, self.target) {
+            self.must_run_again.insert(id);
+        }
     }
 
     fn is_cancelling(&self) -> bool {
@@ -283,11 +306,11 @@ impl World {
             if self.model.is_item(id) {
                 self.seen.insert(format!("{end:?} of an item"));
             }
+            assert!(!self.must_run_again.contains(&id), "{id} ended as {end:?} but must run again");
             self.outcomes.entry(id).or_default().push(end);
             self.model.ended(id, end, self.now);
         }
         let task = task.first;
-        assert!(!self.must_run_again, "task {task} ended as {end:?} and must run again");
         assert_eq!(self.reporting == Some(task), end == TaskEnd::Reported, "task {task}: {end:?}");
         let runs = self.workers.values().flat_map(|fake| &fake.frames);
         let mut runs = runs.filter(|frame| frame.is_running());
@@ -427,20 +450,6 @@ impl World {
         }
     }
 
-    /// Makes the worker report the outcome of a task that it was not sent.
-    pub(super) fn answer_another(&mut self, worker: WorkerId) {
-        self.hear(worker.slot);
-        self.event(Event::Finished {
-            worker,
-            task: unknown_task(),
-            attempt: Attempt::first(),
-            run_time: Duration::ZERO,
-            worn: false,
-        });
-        let doomed = self.workers.get(&worker.slot).is_none_or(|fake| fake.doomed);
-        assert!(doomed, "a worker that reported a foreign task lives on");
-    }
-
     fn has_begun_or_ended(&self, id: u64) -> bool {
         let answered = |event: &Event<Data>| answers(event).is_some_and(|task| task.get() == id);
         !self.model.is_live(id)
@@ -569,53 +578,25 @@ impl World {
         let worker = fake.id;
         let frame = fake.frames.pop_front().expect("looked at above");
         let (task, attempt, worn) = (frame.id, frame.attempt, self.worn);
-        let returns = frame.items.filter(|items| items.finished < items.count);
-        let finished = returns.and_then(|items| NonZeroU32::new(items.finished));
-        fake.mail.push_back(match finished {
+        let returned = frame.items.and_then(|items| {
+            let failed = failed_items(task, items.finished, self.failure);
+            let returns = items.finished < items.count || !failed.is_empty();
+            returns.then_some((NonZeroU32::new(items.finished)?, failed))
+        });
+        fake.mail.push_back(match returned {
+            Some((finished, failed)) => {
+                let parts = parts_of(task);
+                let returned =
+                    Returned { worker, task, attempt, run_time, worn, finished, parts, failed };
+                Event::Returned(Box::new(returned))
+            }
             None => match self.failure.filter(|_| frame.items.is_none()) {
                 None => Event::Finished { worker, task, attempt, run_time, worn },
                 Some(failure) => Event::Failed { worker, task, attempt, run_time, worn, failure },
             },
-            Some(finished) => {
-                let parts = parts_of(task);
-                let returned = Returned { worker, task, attempt, run_time, worn, finished, parts };
-                Event::Returned(Box::new(returned))
-            }
         });
         fake.answered.push_back(frame);
         (fake.section, fake.told) = (None, None);
-    }
-
-    /// Reads what the worker has written.
-    pub(super) fn hear(&mut self, slot: u32) {
-        self.hear_from([slot]);
-    }
-
-    /// Reads what all workers have written.
-    pub(super) fn hear_all(&mut self) {
-        self.hear_from(self.slots());
-    }
-
-    fn hear_from(&mut self, slots: impl IntoIterator<Item = u32>) {
-        let mut heard = false;
-        for slot in slots {
-            while let Some(event) = self.next_mail(slot) {
-                heard = true;
-                self.event(event);
-            }
-        }
-        if heard {
-            self.event(Event::Balance);
-        }
-    }
-
-    fn next_mail(&mut self, slot: u32) -> Option<Event<Data>> {
-        let fake = self.workers.get_mut(&slot)?;
-        let event = fake.mail.pop_front()?;
-        if answers(&event).is_some() {
-            fake.answered.pop_front();
-        }
-        Some(event)
     }
 
     /// Makes the running task open a section in place of its current one. The scheduler is notified
@@ -647,6 +628,11 @@ impl World {
 
     /// Ends the worker's process. What it had written is read.
     pub(super) fn crash(&mut self, slot: u32) {
+        self.crash_for(slot, None);
+    }
+
+    /// Ends the worker's process as the kernel does for this reason.
+    pub(super) fn crash_for(&mut self, slot: u32, cause: Option<KillCause>) {
         let Some(fake) = self.workers.get(&slot) else {
             return;
         };
@@ -661,13 +647,18 @@ impl World {
         };
         let running = || fake.frames.iter().filter(ran);
         let death = Death {
-            cause: fake.cause,
+            cause: fake.cause.or(cause),
             terminating: self.scheduler.lifecycle.phase().is_terminating(),
             broken: self.broke,
             target: self.target,
         };
         let interrupted: Vec<_> =
-            running().filter_map(|frame| frame.interrupted(fake.garbled)).collect();
+            running().filter_map(|frame| frame.interrupted(fake.garbled, self.failure)).collect();
+        for frame in running() {
+            let finished = frame.items.map_or(0, |items| items.finished);
+            let failed = failed_items(frame.id, finished, self.failure);
+            self.note_failed_items(frame.id.get(), &failed);
+        }
         let mut required_ends = Vec::new();
         for frame in running() {
             let first = frame.id.get();
@@ -679,7 +670,10 @@ impl World {
                 continue;
             };
             let runs = first + u64::from(items.finished);
-            required_ends.extend((first..runs).map(|id| (id, Some(TaskEnd::Finished))));
+            required_ends.extend((first..runs).map(|id| {
+                let runs_again = self.must_run_again.contains(&id);
+                (id, (!runs_again).then_some(TaskEnd::Finished))
+            }));
             if items.begun > items.finished || fake.garbled && items.finished < items.count {
                 if items.begun == items.finished {
                     self.model.presume_started(runs);
@@ -688,8 +682,7 @@ impl World {
             }
         }
         assert!(interrupted.len() <= 1 || fake.garbled, "a worker runs two tasks");
-        let died =
-            Box::new(WorkerDeath { interrupted, exceeded_limit: false, end: "SIGSEGV".into() });
+        let died = Box::new(WorkerDeath { interrupted, cause, end: "SIGSEGV".into() });
         self.event(Event::Died { worker: fake.id, death: died });
         for (id, required_end) in required_ends {
             assert_eq!(

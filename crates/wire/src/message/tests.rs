@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::outcome::VALUE;
 use super::*;
+use crate::buffers;
 use crate::buffers::Buffer;
 use crate::outcome::{Buffered, PanicReport};
 

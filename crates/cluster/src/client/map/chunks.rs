@@ -209,7 +209,9 @@ where
             Setting::Window(items) => self.window = items,
             Setting::Chunk(items) => self.sizing.fix(u32::try_from(items).unwrap_or(u32::MAX)),
             Setting::Deadline(limit) => self.settings.deadline = Some(limit),
-            Setting::Retries(retries) => self.settings.retries = retries,
+            Setting::Retry(retry) => self.settings.retry = retry,
+            Setting::RetryPanics => self.settings.retries_panics = true,
+            Setting::RetryErrors => self.settings.retries_errors = true,
             Setting::Needs(resource, amount) => {
                 self.settings.requirements.add_resource(resource, amount);
             }

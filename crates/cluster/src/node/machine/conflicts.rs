@@ -40,7 +40,9 @@ impl Machine {
             _ if is_ours => self.recorded(now, token),
             _ if is_lost => self.forget(token),
             (State::Returning { pause }, Some(report)) => match report.incident {
-                Incident::WorkerDied(_) => self.worker_died(token, report.incident),
+                Incident::WorkerDied(_) | Incident::Failed(_) => {
+                    self.attempt_failed(token, report.incident);
+                }
                 incident => self.hand_back(token, incident, pause),
             },
             _ => self.decide(now, token),

@@ -1,23 +1,24 @@
-//! Deaths of workers: whether the task is retried, fails, or is given up.
-
-use std::time::Duration;
+//! Failed attempts: whether the task is retried, fails, or is given up.
 
 use super::{Action, Machine, Token, report};
 use crate::message::Incident;
 
 impl Machine {
-    /// Decides what becomes of a task whose worker died.
-    pub(super) fn worker_died(&mut self, token: Token, incident: Incident) {
+    /// Decides what becomes of a task whose worker died, or whose function failed. Its pause is up
+    /// to the server, which delivers it only afterwards.
+    pub(super) fn attempt_failed(&mut self, token: Token, incident: Incident) {
         let Some(held) = self.held.get_mut(&token) else { return };
+        let has_died = matches!(incident, Incident::WorkerDied(_));
         let deaths = held.history.deaths_before(held.delivery) + 1;
-        let worker_deaths = held.history.worker_deaths + 1;
-        if deaths >= held.facts.max_deaths {
+        let failed = held.history.failed_attempts().saturating_add(1);
+        if has_died && deaths >= held.facts.max_deaths {
             held.history.add(held.delivery, report(&self.settings.name, held, incident));
             self.give_up(token, deaths);
-        } else if worker_deaths > held.facts.retries.into() {
+        } else if failed > held.facts.retry.retries() {
             self.record(token, Action::RecordOutcome(token));
         } else {
-            self.hand_back(token, incident, Duration::ZERO);
+            let pause = held.facts.retry.pause(failed, held.delivery.message);
+            self.hand_back(token, incident, pause);
         }
     }
 }

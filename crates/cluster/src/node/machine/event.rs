@@ -56,6 +56,8 @@ pub(in crate::node) enum RunEnd {
     Done,
     /// The worker died, as described.
     Died(String),
+    /// The function failed, as described, in a way after which the task may run again.
+    Failed(String),
     /// The run was cancelled before it began, or the pool has ended.
     NotBegun,
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use brigade_task::Retry;
+
 use super::Token;
 use crate::clock::Monotonic;
 use crate::message::{DeliveryId, History, Report};
@@ -19,14 +21,14 @@ pub(in crate::node) struct Delivery {
 }
 
 /// The properties of a task that decisions depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::node) struct Facts {
     /// `false` if the message is of another version, or malformed.
     pub(in crate::node) is_readable: bool,
     /// `true` if the node has the function.
     pub(in crate::node) is_known: bool,
-    /// Number of deaths of workers that are retried.
-    pub(in crate::node) retries: u32,
+    /// The attempts, and the pauses between them.
+    pub(in crate::node) retry: Retry,
     /// Number of deaths after which the task is given up.
     pub(in crate::node) max_deaths: u64,
     /// `true` if there may be an outcome although this is the first delivery.

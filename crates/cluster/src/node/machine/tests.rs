@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use brigade_task::Retry;
 use proptest::prelude::*;
 
 use super::*;
@@ -147,7 +148,8 @@ fn id(task: u64, number: u64) -> DeliveryId {
 fn facts(task: u64) -> Facts {
     let retries = if task.is_multiple_of(3) { 2 } else { 0 };
     let may_be_done = task.is_multiple_of(7);
-    Facts { is_readable: true, is_known: true, retries, max_deaths: MAX_DEATHS, may_be_done }
+    let retry = Retry::of(retries);
+    Facts { is_readable: true, is_known: true, retry, max_deaths: MAX_DEATHS, may_be_done }
 }
 
 /// Tasks with an even number are in the urgent lane, and need one of [`LICENSES`].
@@ -607,7 +609,7 @@ impl BriefNode {
     fn deliver(&mut self, task: u64, number: u64) -> (Token, Vec<Action>) {
         self.last_token += 1;
         let (token, lane, key) = (Token(self.last_token), lane_of(1), key(task));
-        let facts = Facts { may_be_done: false, retries: 0, ..facts(task) };
+        let facts = Facts { may_be_done: false, retry: Retry::of(0), ..facts(task) };
         let delivery = Delivery { token, lane, key, id: id(task, number), facts };
         (token, self.handle(Event::Delivered(delivery)))
     }
@@ -688,7 +690,7 @@ fn a_node_adds_to_the_history_that_another_has_written() {
         let incident = Incident::WorkerDied("signal 9".to_owned());
         (id(2, delivery), Report { node: node.to_owned(), incident, delivery })
     };
-    let facts = Facts { retries: 2, may_be_done: false, ..facts(2) };
+    let facts = Facts { retry: Retry::of(2), may_be_done: false, ..facts(2) };
     let mut node = BriefNode::start();
     let (token, lane, key, number) = (Token(900), lane_of(1), key(2), id(2, 2));
     let delivery = Delivery { token, lane, key, id: number, facts };
@@ -721,6 +723,37 @@ fn a_node_adds_to_the_history_that_another_has_written() {
     let actions =
         node.handle(Event::Examined { token, is_done: false, history: found, revision: 9 });
     assert_eq!(actions[0], Action::Forget(token));
+}
+
+#[test]
+fn a_failed_attempt_is_returned_with_its_pause() {
+    let second = Duration::from_secs(1);
+    let facts = Facts { retry: Retry::of(3).delay(second), may_be_done: false, ..facts(1) };
+    let failed = || RunEnd::Failed("no such page".to_owned());
+    let died = || RunEnd::Died("signal 9".to_owned());
+    let mut history = History::default();
+    for (number, end) in (1..).zip([failed(), died(), failed(), failed()]) {
+        let mut node = BriefNode::start();
+        let (token, lane, key) = (Token(900), lane_of(1), key(1));
+        node.handle(Event::Delivered(Delivery { token, lane, key, id: id(1, number), facts }));
+        if number > 1 {
+            let (history, revision) = (history.clone(), 7);
+            node.handle(Event::Examined { token, is_done: false, history, revision });
+            node.handle(Event::Recorded(token));
+        }
+        let actions = node.handle(Event::Ran { token, end });
+        if number == 4 {
+            assert_eq!(actions[0], Action::RecordOutcome(token));
+            break;
+        }
+        let Action::RecordReturn { history: found, .. } = &actions[0] else {
+            panic!("{actions:?}");
+        };
+        history = found.clone();
+        let pause = second * (1 << (number - 1));
+        assert_eq!(node.handle(Event::Recorded(token))[0], Action::Return { token, pause });
+    }
+    assert_eq!((history.failures, history.worker_deaths, history.node_deaths), (2, 1, 0));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brigade_pool::{Encoded, Key, Pool, TaskError, TaskErrorKind};
+use brigade_pool::{Encoded, Key, Pool, Retry, TaskError, TaskErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{Ended, RunOutcome, push_error};
@@ -29,7 +29,9 @@ pub(super) struct Chunk {
     function: Key<Encoded, Encoded>,
     count: u32,
     deadline: Option<Duration>,
-    retries: u32,
+    retry: Retry,
+    retries_panics: bool,
+    retries_errors: bool,
     requirements: Requirements,
     items: Items,
     state: Arc<AtomicU8>,
@@ -54,9 +56,20 @@ impl Chunk {
         lane: &Lane,
         items: Items,
     ) -> Self {
-        let TaskHead { items: count, deadline, retries, .. } = *head;
+        let TaskHead { items: count, deadline, retry, retries_panics, retries_errors, .. } = *head;
         let (state, requirements) = (Arc::default(), lane.class.requirements());
-        Self { token, function, count, deadline, retries, requirements, items, state }
+        Self {
+            token,
+            function,
+            count,
+            deadline,
+            retry,
+            retries_panics,
+            retries_errors,
+            requirements,
+            items,
+            state,
+        }
     }
 
     fn run(self, pool: &Pool) -> Ended {
@@ -67,7 +80,13 @@ impl Chunk {
             return Ended::not_begun(token, None);
         }
         let inputs = self.items.filter_map(|item| Some(Encoded::new(item.ok()?.to_vec())));
-        let mut map = pool.map(&self.function, inputs).retries(self.retries);
+        let mut map = pool.map(&self.function, inputs).retry(self.retry);
+        if self.retries_panics {
+            map = map.retry_panics();
+        }
+        if self.retries_errors {
+            map = map.__retry_encoded_errors();
+        }
         for (resource, amount) in self.requirements.resources() {
             map = map.needs(resource, amount);
         }

@@ -76,8 +76,10 @@ where
         match setting {
             Setting::Window(items) => self.window = Some(items),
             Setting::Chunk(items) => self.sizing.fix(items),
-            Setting::Deadline(limit) => self.deadline = Some(limit),
-            Setting::Retries(retries) => self.retries = retries,
+            Setting::Deadline(limit) => self.options.deadlines.hard = Some(limit),
+            Setting::Retry(retry) => self.options.set_retry(retry),
+            Setting::RetryPanics => self.options.retried_for.panics = true,
+            Setting::RetryErrors => self.options.retried_for.errors = true,
             Setting::Needs(resource, amount) => self.add_need(resource, amount),
         }
     }

@@ -10,7 +10,6 @@ use brigade_wire::shared::SharedBuf;
 use super::Chunks;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
-use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind, TaskError};
 use crate::map::chunk::{Items, Results};
 use crate::payload::Argument;
@@ -63,21 +62,21 @@ impl<I: Iterator> Chunks<'_, I> {
         };
         let shape = brigade_wire::Chunk { items: items.count, budget: self.sizing.budget() };
         let (parts, bytes) = (self.sizing.parts(), encoded.len());
-        let progress = ChunkProgress::new(shape, items.position, parts, bytes, &self.owner);
+        let retried_for = self.options.retried_for;
+        let progress =
+            ChunkProgress::new(shape, items.position, parts, bytes, &self.owner, retried_for);
         let mut encoded = Argument::of(encoded, self.pool.shared().arguments());
         if self.has_buffers {
             encoded = Argument::with_buffers(encoded, buffers);
         }
-        let config = &self.pool.shared().config;
-        let limits = Deadlines { hard: self.deadline, ..Deadlines::default() }.or(config.deadlines);
-        let deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace).map(Box::new);
-        let is_constrained = deadlines.is_some() || !self.needs.are_none();
-        let constraints =
-            is_constrained.then(|| Box::new(self.constraints(deadlines.as_deref(), &shape)));
-        let (label, progress) = (self.label.clone(), Box::new(progress));
+        let (deadlines, mut constraints) = self.options.constraints(&self.pool.shared().config);
+        if let Some(constraints) = &mut constraints {
+            self.allow_for_items(constraints, &shape);
+        }
+        let (label, progress) = (self.options.label.clone(), Box::new(progress));
         let mut cell = TaskCell::chunk(items.first, function, encoded, label, deadlines, progress);
         self.pool.shared().open_span(&cell, Some(items.count));
-        let (count, retries) = (NonZeroU32::new(items.count), self.retries);
+        let (count, retries) = (NonZeroU32::new(items.count), self.options.retries);
         match self.pool.shared().submit(&mut cell, count, retries, constraints, self.when_full) {
             Ok(()) => self.add(cell, items.position, bytes),
             Err(kind) => {
@@ -87,16 +86,10 @@ impl<I: Iterator> Chunks<'_, I> {
         }
     }
 
-    /// Returns the scheduling constraints of a chunk. The start of the current item is not known
-    /// exactly, so a chunk gets extra time in which its last item may start. In a chunk of a fixed
-    /// size, the items share their time.
-    fn constraints(
-        &self,
-        deadlines: Option<&TaskDeadlines>,
-        shape: &brigade_wire::Chunk,
-    ) -> Constraints {
-        let mut constraints = TaskDeadlines::constraints(deadlines);
-        constraints.needs = self.needs.get();
+    /// Turns the constraints of an item into those of a chunk. The start of the current item is not
+    /// known exactly, so a chunk gets extra time in which its last item may start. In a chunk of a
+    /// fixed size, the items share their time.
+    fn allow_for_items(&self, constraints: &mut Constraints, shape: &brigade_wire::Chunk) {
         constraints.items_share_limit = self.sizing.is_fixed();
         constraints.hard_limit = constraints.hard_limit.map(|limit| {
             if constraints.items_share_limit {
@@ -105,12 +98,11 @@ impl<I: Iterator> Chunks<'_, I> {
                 limit.saturating_add(shape.budget + LATEST_TICK)
             }
         });
-        constraints
     }
 
     pub(super) fn add_need(&mut self, resource: String, amount: u64) {
-        self.needs.add(&self.pool.shared().config.resources, resource, amount);
-        if let Err(kind) = self.needs.check() {
+        self.options.needs.add(&self.pool.shared().config.resources, resource, amount);
+        if let Err(kind) = self.options.needs.check() {
             let error = SubmitError::new(kind, ()).into_task_error();
             (self.function, self.seeded) = (Err(error.clone()), Err(error));
             self.refused = true;
