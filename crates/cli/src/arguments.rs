@@ -13,6 +13,7 @@ mod lists;
 mod output;
 mod parallel;
 mod pipe;
+mod resources;
 mod sem;
 mod values;
 
@@ -21,7 +22,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brigade::runner::{Limit, Resource, Retry};
+use brigade::runner::{Limit, Retry};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
@@ -40,11 +41,10 @@ pub(crate) use lists::ListOptions;
 pub(crate) use output::OutputOptions;
 pub(crate) use parallel::Parallel;
 pub(crate) use pipe::{BlockSize, PipeOptions};
+pub(crate) use resources::ResourceOptions;
 pub(crate) use sem::Sem;
 pub(crate) use values::parse_size;
-use values::{
-    HaltParser, parse_count, parse_limit, parse_number, parse_resource, parse_retry, parse_seconds,
-};
+use values::{HaltParser, parse_count, parse_limit, parse_number, parse_retry, parse_seconds};
 pub(crate) use values::{HaltPolicy, JobCount, Load};
 
 /// Runs lists of commands on pinned cores, leaves no process behind, resumes interrupted runs
@@ -200,15 +200,8 @@ pub(crate) struct Run {
     #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Cores")]
     pub(crate) cores_per_job: Option<NonZeroUsize>,
 
-    /// Declare a resource of which jobs take what they need: a number of pieces such as gpu=4, or
-    /// an amount such as memory=16G; may be repeated
-    #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource, help_heading = "Cores")]
-    pub(crate) resource: Vec<(String, Resource)>,
-
-    /// Amount of a resource that a job takes while it runs, such as gpu=1 or memory=2G; may be
-    /// repeated. A variable of its environment has the numbers of its pieces, or the amount
-    #[arg(long, value_name = "NAME=AMOUNT", value_parser = parse_resource, help_heading = "Cores")]
-    pub(crate) needs: Vec<(String, Resource)>,
+    #[command(flatten)]
+    pub(crate) resources: ResourceOptions,
 
     /// Policy for choosing the cores of a job [default: contiguous]
     #[arg(long, value_enum, help_heading = "Cores")]

@@ -64,7 +64,12 @@ impl RemoteRun {
             settings: Settings {
                 cores_per_job: cores_per_job.transpose().into_diagnostic()?,
                 labels: chosen.labels.clone(),
-                needs: options.needs.iter().map(|(name, it)| (name.clone(), it.total())).collect(),
+                needs: options
+                    .resources
+                    .needs
+                    .iter()
+                    .map(|(name, it)| (name.clone(), it.total()))
+                    .collect(),
                 nice: options.nice,
                 creates_folders: options.job.wd.is_some(),
                 failures: std::collections::BTreeMap::new(),
@@ -142,7 +147,7 @@ fn refused(options: &Run) -> Option<(&'static str, &'static str)> {
         ("--ungroup", options.printed.ungroup, AT_END),
         (
             "--resource",
-            !options.resource.is_empty(),
+            !options.resources.resource.is_empty(),
             "nodes declare it; start them with --resource",
         ),
         ("--policy", options.policy.is_some(), "nodes choose the cores; start them with --cores"),

@@ -67,10 +67,10 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         .nice(options.nice)
         .adopt_orphans()
         .raise_open_files();
-    for (name, resource) in &options.resource {
+    for (name, resource) in &options.resources.resource {
         builder = builder.resource(name, *resource);
     }
-    for (name, amount) in &options.needs {
+    for (name, amount) in &options.resources.needs {
         builder = builder.needs(name, amount.total());
     }
     let placement = placement::of(options)?;

@@ -251,16 +251,15 @@ impl Machine {
             return;
         };
         self.capacity.ended(now, matches!(end, RunEnd::Done));
-        if let Some(class) = held.share.take() {
-            self.shares.give_back(&class);
-        }
-        if held.is_cancelled {
+        let (share, is_cancelled, is_lost) = (held.share.take(), held.is_cancelled, held.is_lost);
+        self.give_back(share);
+        if is_cancelled {
             return self.acknowledge(token);
         }
         match end {
             RunEnd::Done => self.record(token, Action::RecordOutcome(token)),
             // Whoever has it now counts this delivery as a death, which needs no report.
-            RunEnd::NotBegun | RunEnd::Died(_) | RunEnd::Failed(_) if held.is_lost => {
+            RunEnd::NotBegun | RunEnd::Died(_) | RunEnd::Failed(_) if is_lost => {
                 self.forget(token);
             }
             RunEnd::NotBegun => self.hand_back(token, Incident::HandedBack, Duration::ZERO),
@@ -357,13 +356,12 @@ impl Machine {
         let capacity = self.capacity.tasks();
         let free = capacity.saturating_sub(occupied);
         // A pull for each task that ends would cost more than brief tasks do.
-        if occupied >= self.settings.workers && free < capacity.div_ceil(4) {
+        let is_busy = occupied >= self.settings.workers && free < capacity.div_ceil(4);
+        if free == 0 || is_busy {
             return;
         }
         let room = |lane: &Lane| self.shares.room(&lane.class).min(free);
-        if free > 0 {
-            self.pulls.pull(now, room, &mut self.actions);
-        }
+        self.pulls.pull(now, room, &mut self.actions);
     }
 
     fn acknowledge(&mut self, token: Token) {
@@ -378,9 +376,7 @@ impl Machine {
 
     fn remove(&mut self, token: Token) {
         let Some(held) = self.held.remove(&token) else { return };
-        if let Some(class) = &held.share {
-            self.shares.give_back(class);
-        }
+        self.give_back(held.share.clone());
         self.waiting.remove(&token);
         if held.state == State::Recording {
             self.recording -= 1;

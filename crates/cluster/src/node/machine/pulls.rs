@@ -124,6 +124,11 @@ impl Pulls {
         self.position = 0;
     }
 
+    /// Lets the most urgent lane be asked next.
+    pub(super) fn begin_again(&mut self) {
+        self.position = 0;
+    }
+
     pub(super) fn abandon_all(&mut self) {
         for state in &mut self.lanes {
             *state = LaneState::new(state.lane.clone());

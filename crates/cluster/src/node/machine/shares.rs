@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Machine;
 use crate::requirements::Class;
 
 #[derive(Debug, Default)]
@@ -43,6 +44,18 @@ impl Shares {
             u128::from(total).saturating_sub(in_use) / u128::from(amount.max(1))
         });
         rooms.min().map_or(u32::MAX, |room| u32::try_from(room).unwrap_or(u32::MAX))
+    }
+}
+
+impl Machine {
+    /// Takes back what a task needed. The most urgent lane is asked first then: there was no room
+    /// for its tasks, perhaps.
+    pub(super) fn give_back(&mut self, share: Option<Class>) {
+        let Some(class) = share else { return };
+        if class.requirements().resources().next().is_some() {
+            self.shares.give_back(&class);
+            self.pulls.begin_again();
+        }
     }
 }
 
