@@ -3,17 +3,14 @@
 use std::os::fd::AsFd;
 use std::process;
 use std::sync::Arc;
-use std::time::Duration;
 
 use brigade_crash::{Frame, Origin, Stack};
 use brigade_sys::clock::now;
 use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::crash::{CrashArea, Notices, WORDS, install};
 use brigade_sys::segment::Segment;
+use brigade_testkit_core::BOUND;
 use brigade_testkit_core::processes::{self, Signal};
-
-/// Time after which an event counts as missing.
-const BOUND: Duration = Duration::from_secs(20);
 
 /// The handlers are those of the process, so this is the only test here.
 #[test]

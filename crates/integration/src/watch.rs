@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
+use brigade_testkit::PATIENCE;
+
 /// Anything that takes longer counts as a hang.
-const BOUND: Duration = Duration::from_secs(30);
+const BOUND: Duration = Duration::from_secs(30 * PATIENCE);
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use brigade::{SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{builder, pool};
 use brigade_testkit::faults::{echoes, returns_bytes};
-use brigade_testkit::{Watchdog, outcome};
+use brigade_testkit::{PATIENCE, Watchdog, outcome};
 
 brigade::init_for_tests!();
 
@@ -23,7 +23,8 @@ fn bytes(size: usize) -> Vec<u8> {
 }
 
 fn assert_arrives(pool: &brigade::Pool, size: usize) {
-    let _watchdog = Watchdog::new(format!("{size} bytes there and back"), Duration::from_secs(30));
+    let _watchdog =
+        Watchdog::new(format!("{size} bytes there and back"), Duration::from_secs(30 * PATIENCE));
     let sent = bytes(size);
     let received = outcome(pool.submit(echoes, sent.clone()).unwrap()).unwrap();
     // Not `assert_eq`, which would print megabytes.
@@ -66,7 +67,7 @@ fn text_and_lists_arrive_too() {
 #[test]
 fn many_large_arguments_may_be_in_flight_to_one_worker() {
     let pool = pool(1);
-    let _watchdog = Watchdog::new("many large arguments", Duration::from_secs(30));
+    let _watchdog = Watchdog::new("many large arguments", Duration::from_secs(30 * PATIENCE));
     // Enough short tasks for the pool to expect short ones and to prefetch.
     assert_eq!(pool.map(|number: u64| number, 0..500).flatten().count(), 500);
     let handles: Vec<_> = (0..40)

@@ -28,5 +28,5 @@ mod wait;
 mod watchdog;
 
 pub use random::Random;
-pub use wait::{BOUND, pause, wait_for, wait_or_explain, wait_until};
+pub use wait::{BOUND, PATIENCE, pause, wait_for, wait_or_explain, wait_until};
 pub use watchdog::Watchdog;

@@ -3,9 +3,19 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Factor by which tests wait longer on a slow machine, such as an emulated one. The variable
+/// `BRIGADE_TEST_PATIENCE` sets it for a build; otherwise it is 1.
+pub const PATIENCE: u64 = match option_env!("BRIGADE_TEST_PATIENCE") {
+    Some(factor) => match u64::from_str_radix(factor, 10) {
+        Ok(factor) => factor,
+        Err(_) => panic!("BRIGADE_TEST_PATIENCE must be a number"),
+    },
+    None => 1,
+};
+
 /// Anything that takes longer counts as a hang. Generous, because a test machine may be busy with
 /// other tests.
-pub const BOUND: Duration = Duration::from_secs(20);
+pub const BOUND: Duration = Duration::from_secs(20 * PATIENCE);
 
 /// Time between two looks at a condition that nobody announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);

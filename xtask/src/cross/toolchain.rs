@@ -92,7 +92,10 @@ fn debian() -> Result<String, String> {
 pub(super) fn aarch64() -> Result<Toolchain, String> {
     const CC: &str = "aarch64-linux-gnu-gcc";
     super::install(&[(CC, "gcc-aarch64-linux-gnu libc6-dev-arm64-cross")])?;
-    Ok(Toolchain::new(target::AARCH64, true)?.set("LINKER", CC).set_cc(CC))
+    let mut toolchain = Toolchain::new(target::AARCH64, true)?.set("LINKER", CC).set_cc(CC);
+    // Its tests run in emulators.
+    toolchain.variables.push(("BRIGADE_TEST_PATIENCE".to_owned(), "6".to_owned()));
+    Ok(toolchain)
 }
 
 /// Returns the toolchain for static programs with musl.

@@ -8,10 +8,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use brigade_integration::Helper;
-use brigade_testkit::{BOUND, Random, pause, wait_for, wait_until};
+use brigade_testkit::{BOUND, PATIENCE, Random, pause, wait_for, wait_until};
 
 /// Time in which everything must be gone.
-const PROMISED: Duration = Duration::from_secs(1);
+const PROMISED: Duration = Duration::from_secs(PATIENCE);
 
 fn runs() -> u64 {
     std::env::var("BRIGADE_TEST_KILLS")

@@ -14,10 +14,10 @@ use brigade_testkit::faults::{
     How, SpoilsDecoding, aborts, echoes, hangs, hangs_at_exit, panics_with_str, returns_bytes,
     returns_what_spoils_encoding, sleeps, stops_itself, takes_what_spoils_decoding,
 };
-use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, processes, wait_until};
+use brigade_testkit::{BOUND, Gate, PATIENCE, Watchdog, outcome, pass, processes, wait_until};
 
 /// Delay that a bounded shutdown may have on a busy machine.
-const SLACK: Duration = Duration::from_secs(3);
+const SLACK: Duration = Duration::from_secs(3 * PATIENCE);
 
 const MODES: [Shutdown; 4] =
     [Shutdown::Drain, Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill];

@@ -11,12 +11,12 @@ use brigade::stream::{PutErrorKind, Stream};
 use brigade_integration::{Log, builder, pool};
 use brigade_testkit::faults::spins;
 use brigade_testkit::processes::{Signal, hit_child};
-use brigade_testkit::{BOUND, Gate, Random, Watchdog, pass, pause};
+use brigade_testkit::{BOUND, Gate, PATIENCE, Random, Watchdog, pass, pause};
 use futures::executor::block_on;
 use futures::future::{Either, select};
 use futures::stream::StreamExt;
 
-const LONG: Duration = Duration::from_secs(50);
+const LONG: Duration = Duration::from_secs(50 * PATIENCE);
 
 fn square(number: u64) -> u64 {
     number * number

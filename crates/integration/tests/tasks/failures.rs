@@ -6,7 +6,7 @@ use std::time::Duration;
 use brigade::{Exit, Link, Pool, SubmitErrorKind, TaskError, TaskErrorKind};
 use brigade_integration::{Helper, attempt, builder, pool, worker_died};
 use brigade_testkit::faults::*;
-use brigade_testkit::{Gate, Watchdog, outcome, pass, processes};
+use brigade_testkit::{Gate, PATIENCE, Watchdog, outcome, pass, processes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -300,8 +300,10 @@ fn a_grandchild_holding_the_streams_delays_nothing() {
     let grandchild = outcome(pool.submit(leaves_a_grandchild, true).unwrap()).unwrap();
     worker_died(amid_innocent_tasks(&pool, aborts, ()));
     {
-        let _watchdog =
-            Watchdog::new("a shutdown while a grandchild lives", Duration::from_secs(10));
+        let _watchdog = Watchdog::new(
+            "a shutdown while a grandchild lives",
+            Duration::from_secs(10 * PATIENCE),
+        );
         pool.shutdown().unwrap();
     }
     assert!(
