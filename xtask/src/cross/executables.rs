@@ -44,6 +44,15 @@ fn text<'a>(line: &'a str, field: &str) -> Option<&'a str> {
     rest.split_once('"').map(|(text, _)| text)
 }
 
+/// Returns the patterns of tests of an executable that are left out. In the table, the name of a
+/// test follows that of its executable.
+pub(super) fn left_out(
+    table: &[(&'static str, &'static str)],
+    name: &str,
+) -> impl Iterator<Item = &'static str> {
+    table.iter().filter_map(move |(pattern, _)| pattern.strip_prefix(name)?.strip_prefix(": "))
+}
+
 /// Adds the results in the output of a test executable. If it did not end with its own summary,
 /// the executable itself counts as failed.
 pub(super) fn count(counts: &mut Counts, name: &str, output: &str, has_succeeded: bool) {

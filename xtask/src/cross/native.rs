@@ -29,14 +29,19 @@ const WITH_MUSL: [&str; 16] = [
 
 /// Tests that do not hold in a static program with musl. The name of a test follows that of its
 /// executable.
-const LEFT_OUT: [(&str, &str); 8] = [
+const LEFT_OUT: [(&str, &str); 13] = [
     ("ui: ", "it runs the compiler without the options of this build"),
     ("forked: ", "workers are executed with musl, and not forked"),
     ("brigade_sys: sibling::", "as above"),
     ("fresh: a_worker_ends_as_its_copy_does", "as above"),
     ("shared_memory: a_worker_killed_at_any_moment_of_a_batch", "as above"),
+    ("pool: slots::a_replacement_and_a_spare_worker", "as above"),
+    ("pool: slots::each_worker_has_the_variables_of_its_slot", "as above"),
+    ("pool: slots::what_all_workers_share", "as above"),
     ("started: ", "it is about the loader, libraries and debuggers of programs with glibc"),
     ("crashes: ", "the functions of musl have no unwind tables"),
+    ("fresh: tasks_that_take_too_long_are_killed", "as above, so its stack has one function"),
+    ("sample: ", "as above"),
     ("early: a_function_is_found_in_another_process", "musl has no arguments before `main`"),
 ];
 
@@ -64,12 +69,12 @@ fn run_tests(executable: &Executable, counts: &mut Counts) -> Result<(), String>
             .arguments([LIMIT.to_owned(), path].into_iter().chain(arguments))
             .folder(&executable.package)
     };
-    let skipped = left_out(&name).flat_map(|pattern| ["--skip", pattern]);
+    let skipped = executables::left_out(&LEFT_OUT, &name).flat_map(|pattern| ["--skip", pattern]);
     let together = ["--test-threads", "2"].into_iter().chain(skipped).map(str::to_owned);
     let mut calls = vec![call(together.collect())];
     if executable.package.ends_with("integration") {
         let (list, _) = call(vec!["--list".to_owned()]).tested()?;
-        let left_out: Vec<&str> = left_out(&name).collect();
+        let left_out: Vec<&str> = executables::left_out(&LEFT_OUT, &name).collect();
         let is_left_out = |test: &str| left_out.iter().any(|pattern| test.contains(pattern));
         let tests = list.lines().filter_map(|line| line.strip_suffix(": test"));
         let tests = tests.filter(|test| !is_left_out(test));
@@ -84,11 +89,6 @@ fn run_tests(executable: &Executable, counts: &mut Counts) -> Result<(), String>
         }
     }
     Ok(())
-}
-
-/// Returns the patterns of tests of an executable that are left out.
-fn left_out(name: &str) -> impl Iterator<Item = &'static str> {
-    LEFT_OUT.iter().filter_map(move |(pattern, _)| pattern.strip_prefix(name)?.strip_prefix(": "))
 }
 
 /// Seconds for the tests of one executable.

@@ -206,10 +206,12 @@ mod tests {
         let text = fs::read_to_string("/proc/self/maps").expect("/proc");
         let is_code =
             |line: &&str| line.split(' ').nth(1).is_some_and(|rights| rights.contains('x'));
+        // The text has zeros in front of numbers, also of low addresses.
+        let number = |text: &str| text.trim_start_matches('0').to_owned();
         let fields = |line: &str| {
             let fields: Vec<_> = line.split_whitespace().collect();
-            let offset = fields[2].trim_start_matches('0');
-            (fields[0].to_owned(), offset.to_owned(), fields[3..].join(" "))
+            let range: Vec<_> = fields[0].split('-').map(number).collect();
+            (range, number(fields[2]), fields[3..].join(" "))
         };
         // The page of old system calls is in no process.
         let is_mapped = |line: &&str| !line.contains("[vsyscall]");

@@ -40,6 +40,11 @@ pub fn closes_all_descriptors((): ()) {
 
 /// Makes its worker hang while the process exits by itself.
 pub fn hangs_at_exit((): ()) {
+    extern "C" fn hang() {
+        super::hangs(());
+    }
+    // With musl, `exit` drops no values of threads.
+    misdeeds::call_at_exit(hang);
     thread_local!(static LEFT_BEHIND: HangsWhenDropped = const { HangsWhenDropped });
     LEFT_BEHIND.with(|_| {});
 }
