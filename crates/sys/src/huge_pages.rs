@@ -100,12 +100,13 @@ mod tests {
 
     #[test]
     fn a_large_block_loses_its_small_pages() {
-        const LENGTH: usize = 64 << 20;
+        // Three of four huge pages fit, wherever it begins.
+        let length = (4 * huge()).max(64 << 20);
         let guard = page_size();
         // SAFETY: new memory without access, which only this test knows.
         let reserved = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), LENGTH + 2 * guard, libc::PROT_NONE, flags, -1, 0)
+            libc::mmap(std::ptr::null_mut(), length + 2 * guard, libc::PROT_NONE, flags, -1, 0)
         };
         assert_ne!(reserved, libc::MAP_FAILED);
         let block = reserved.wrapping_byte_add(guard);
@@ -113,21 +114,25 @@ mod tests {
         // threads of other tests map.
         unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;
-            assert_eq!(libc::mprotect(block, LENGTH, access), 0);
-            block.cast::<u8>().write_bytes(1, LENGTH);
+            assert_eq!(libc::mprotect(block, length, access), 0);
+            block.cast::<u8>().write_bytes(1, length);
         }
         collapse();
         let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let region = regions(&text).find(|it| it.range.start == block.addr()).unwrap();
-        assert_eq!((region.range.len(), region.resident), (LENGTH, LENGTH as u64));
+        assert_eq!((region.range.len(), region.resident), (length, length as u64));
         let supported = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         if supported.is_ok_and(|it| !it.contains("[never]")) {
-            assert!(region.huge > 48 << 20, "{} bytes are in huge pages", region.huge);
+            assert!(
+                region.huge >= length as u64 / 4 * 3,
+                "{} bytes are in huge pages",
+                region.huge
+            );
         }
         // SAFETY: the memory is this test's, and holds what it wrote.
         unsafe {
-            assert_eq!(block.cast::<u8>().wrapping_add(LENGTH - 1).read(), 1);
-            libc::munmap(reserved, LENGTH + 2 * guard);
+            assert_eq!(block.cast::<u8>().wrapping_add(length - 1).read(), 1);
+            libc::munmap(reserved, length + 2 * guard);
         }
     }
 }
