@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Factor by which tests wait longer on a slow machine, such as an emulated one. The variable
-/// `BRIGADE_TEST_PATIENCE` sets it for a build; otherwise it is 1.
+/// Factor by which tests wait longer on a slow machine, such as an emulated one; some have as many
+/// times fewer tasks. The variable `BRIGADE_TEST_PATIENCE` sets it for a build; otherwise it is 1.
 pub const PATIENCE: u64 = match option_env!("BRIGADE_TEST_PATIENCE") {
     Some(factor) => match u64::from_str_radix(factor, 10) {
         Ok(factor) => factor,

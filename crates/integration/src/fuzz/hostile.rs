@@ -73,7 +73,7 @@ impl Plan {
             .worker_command(&command)
             .stdio(if self.captures { Stdio::Capture } else { Stdio::Null })
             .message_limit(2 << 20)
-            .start_timeout(Duration::from_secs(2))
+            .start_timeout(Duration::from_secs(2 * brigade_testkit::PATIENCE))
             .deadline(LIMIT)
             .queue_deadline(PATIENCE)
             .stop_grace(LIMIT)

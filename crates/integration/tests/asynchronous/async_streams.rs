@@ -11,11 +11,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use brigade::{Pool, as_completed};
 use brigade_integration::{builder, picky, pool, square};
 use brigade_testkit::faults::spins;
-use brigade_testkit::{BOUND, Gate, Watchdog, pass, wait_until};
+use brigade_testkit::{BOUND, Gate, PATIENCE, Watchdog, pass, wait_until};
 use futures::executor::block_on;
 use futures::{Stream, StreamExt};
 
-const MANY: u64 = 20_000;
+const MANY: u64 = 20_000 / PATIENCE;
 
 async fn use_streams(pool: &Pool) {
     let squares = pool.map(square, 0..MANY).into_stream();

@@ -12,12 +12,12 @@ use brigade::pool::SubmitFuture;
 use brigade::{Handle, Pool, Shutdown, SubmitErrorKind};
 use brigade_integration::{builder, pool, square};
 use brigade_testkit::faults::hangs;
-use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, wait_until};
+use brigade_testkit::{BOUND, Gate, PATIENCE, Watchdog, outcome, pass, wait_until};
 use futures::executor::block_on;
 use futures::future::join_all;
 
 /// Enough for submissions and outcomes to overlap in every way.
-const MANY: u64 = 2_000;
+const MANY: u64 = 2_000 / PATIENCE;
 
 /// Counts its wake-ups.
 #[derive(Default)]

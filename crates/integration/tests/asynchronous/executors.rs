@@ -8,7 +8,7 @@ use async_executor::Executor;
 use brigade::{Handle, TaskError};
 use brigade_integration::pool;
 use brigade_testkit::faults::{aborts, spins};
-use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass};
+use brigade_testkit::{BOUND, Gate, PATIENCE, Watchdog, outcome, pass};
 use futures::channel::oneshot;
 use futures::executor::{ThreadPool, block_on};
 use futures::future::{Either, join_all, ready, select};
@@ -16,7 +16,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use futures::task::SpawnExt;
 
 /// Enough for completions, polls and wake-ups to overlap in every way.
-const MANY: u64 = 10_000;
+const MANY: u64 = 10_000 / PATIENCE;
 
 fn square(number: u64) -> u64 {
     number * number

@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use brigade_sys::process::Exit;
-use brigade_testkit::{BOUND, processes, wait_until};
+use brigade_testkit::{BOUND, PATIENCE, processes, wait_until};
 use brigade_timer::{Escalation, Expiry, LogReaper, Reap, Signal, TimerEvent};
 
 use crate::{LONG, cookie, idle_server, server, start_child, wait_past};
 
 const KILLED: Exit = Exit::Signal(9);
+
+/// Milliseconds in which a family starts.
+const TO_GROW: u64 = 500 * PATIENCE;
 
 #[test]
 fn late_processes_are_killed_and_others_are_not() {
@@ -86,10 +89,10 @@ fn the_server_sleeps_until_a_deadline_without_polling() {
 fn descendants_of_a_process_that_exits_early_are_killed_too() {
     let escalation = Escalation::kill().after(Signal::Terminate, Duration::from_millis(100));
     let (server, seen) = server(|settings| settings.escalation(escalation));
-    let process = start_child(&server.client(), "family", 500);
+    let process = start_child(&server.client(), "family", TO_GROW);
     seen.until_registered(&process);
     // The shell, two of the three `sleep`s, and the shell in its own session with two more.
-    let family = || processes::with_variable(crate::COOKIE, &cookie("family", 500));
+    let family = || processes::with_variable(crate::COOKIE, &cookie("family", TO_GROW));
     wait_until("the family", BOUND, || family().len() >= 6);
     let killed = seen.until(|event| matches!(event, TimerEvent::Killed { .. }));
     let TimerEvent::Killed { swept, .. } = killed else { unreachable!() };
@@ -103,8 +106,8 @@ fn descendants_of_a_process_that_exits_early_are_killed_too() {
 #[test]
 fn descendants_that_left_the_group_are_killed_and_reported() {
     let (server, seen) = server(|settings| settings);
-    let process = start_child(&server.client(), "family", 501);
-    let family = || processes::with_variable(crate::COOKIE, &cookie("family", 501));
+    let process = start_child(&server.client(), "family", TO_GROW + 1);
+    let family = || processes::with_variable(crate::COOKIE, &cookie("family", TO_GROW + 1));
     wait_until("the family", BOUND, || family().len() >= 6);
     let killed = seen.until(|event| matches!(event, TimerEvent::Killed { .. }));
     let TimerEvent::Killed { swept, .. } = killed else { unreachable!() };
