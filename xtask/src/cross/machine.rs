@@ -212,7 +212,7 @@ fn order(executable: &Executable) -> Vec<String> {
     if patterns.contains(&"") {
         return Vec::new();
     }
-    let skips: String = patterns.iter().map(|pattern| format!(" --skip {pattern}")).collect();
+    let skips: String = patterns.iter().flat_map(|pattern| [" --skip ", pattern]).collect();
     if !is_of_integration(executable) {
         return vec![format!("together {LIMIT} {name} {package} {path}{skips}")];
     }
