@@ -119,6 +119,8 @@ mod tests {
     const FUNCTION: (&str, &str) =
         ("crates/wire/src/message/function.rs", "enum Function { Name }\n");
     const OUTCOME: (&str, &str) = ("crates/wire/src/message/outcome.rs", "const VALUE: u8 = 16;\n");
+    const FROM_WORKER: (&str, &str) =
+        ("crates/wire/src/message/from_worker.rs", "const KEEPS: u8 = 4;\n");
     const DOCUMENT_PATH: &str = "docs/wire-protocol.md";
 
     fn hash_of(message: &str) -> String {
@@ -129,6 +131,7 @@ mod tests {
             FUNCTION,
             OUTCOME,
             BUFFERS,
+            FROM_WORKER,
         ]))
         .unwrap()
     }
@@ -146,6 +149,7 @@ mod tests {
                     FUNCTION,
                     OUTCOME,
                     BUFFERS,
+                    FROM_WORKER,
                     (DOCUMENT_PATH, document.as_str()),
                 ],
             )
@@ -176,7 +180,15 @@ mod tests {
         assert_eq!(
             locations(
                 check,
-                &[(MESSAGE_PATH, MESSAGE), HANDSHAKE, FORK, FUNCTION, OUTCOME, BUFFERS]
+                &[
+                    (MESSAGE_PATH, MESSAGE),
+                    HANDSHAKE,
+                    FORK,
+                    FUNCTION,
+                    OUTCOME,
+                    BUFFERS,
+                    FROM_WORKER
+                ]
             ),
             ["docs/wire-protocol.md:1"]
         );
