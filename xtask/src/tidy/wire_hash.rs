@@ -193,6 +193,7 @@ mod tests {
             ["docs/wire-protocol.md:1"]
         );
         let unrecorded = [
+            FROM_WORKER,
             (MESSAGE_PATH, MESSAGE),
             HANDSHAKE,
             FORK,
