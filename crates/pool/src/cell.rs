@@ -159,13 +159,13 @@ impl TaskCell {
         self.rare()?.deadlines.as_deref()
     }
 
-    /// Returns the limit on memory that the task has for itself.
     /// Returns `true` if the task has a limit on memory or processor time.
     pub(crate) fn is_limited(&self) -> bool {
         let limits = self.deadlines().map(|deadlines| deadlines.limits);
         limits.is_some_and(|limits| limits.cpu.is_some() || limits.memory.is_some())
     }
 
+    /// Returns the limit on memory that the task has for itself.
     pub(crate) fn own_memory_limit(&self) -> Option<u64> {
         self.deadlines()?.own_memory
     }

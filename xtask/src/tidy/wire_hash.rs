@@ -123,36 +123,22 @@ mod tests {
         ("crates/wire/src/message/from_worker.rs", "const KEEPS: u8 = 4;\n");
     const DOCUMENT_PATH: &str = "docs/wire-protocol.md";
 
+    /// Returns all sources, with this text of the messages, and then `more`.
+    fn sources<'a>(message: &'a str, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let all =
+            [(MESSAGE_PATH, message), HANDSHAKE, FORK, FUNCTION, OUTCOME, BUFFERS, FROM_WORKER];
+        [&all, more].concat()
+    }
+
     fn hash_of(message: &str) -> String {
-        messages_hash(&Checkout::of(&[
-            (MESSAGE_PATH, message),
-            HANDSHAKE,
-            FORK,
-            FUNCTION,
-            OUTCOME,
-            BUFFERS,
-            FROM_WORKER,
-        ]))
-        .unwrap()
+        messages_hash(&Checkout::of(&sources(message, &[]))).unwrap()
     }
 
     #[test]
     fn a_blessed_document_passes_until_the_messages_change() {
         let document = blessed("# Wire\ntext\n", &hash_of(MESSAGE));
         let found = |message: &str| {
-            locations(
-                check,
-                &[
-                    (MESSAGE_PATH, message),
-                    HANDSHAKE,
-                    FORK,
-                    FUNCTION,
-                    OUTCOME,
-                    BUFFERS,
-                    FROM_WORKER,
-                    (DOCUMENT_PATH, document.as_str()),
-                ],
-            )
+            locations(check, &sources(message, &[(DOCUMENT_PATH, document.as_str())]))
         };
         assert!(found(MESSAGE).is_empty(), "{document}");
         assert_eq!(found(&MESSAGE.replace("Stop", "Halt")), ["docs/wire-protocol.md:4"]);
@@ -177,31 +163,8 @@ mod tests {
             locations(check, &[HANDSHAKE, FUNCTION, OUTCOME, BUFFERS]),
             ["crates/wire/src/message.rs:1"]
         );
-        assert_eq!(
-            locations(
-                check,
-                &[
-                    (MESSAGE_PATH, MESSAGE),
-                    HANDSHAKE,
-                    FORK,
-                    FUNCTION,
-                    OUTCOME,
-                    BUFFERS,
-                    FROM_WORKER
-                ]
-            ),
-            ["docs/wire-protocol.md:1"]
-        );
-        let unrecorded = [
-            FROM_WORKER,
-            (MESSAGE_PATH, MESSAGE),
-            HANDSHAKE,
-            FORK,
-            FUNCTION,
-            OUTCOME,
-            BUFFERS,
-            (DOCUMENT_PATH, "# Wire\n"),
-        ];
+        assert_eq!(locations(check, &sources(MESSAGE, &[])), ["docs/wire-protocol.md:1"]);
+        let unrecorded = sources(MESSAGE, &[(DOCUMENT_PATH, "# Wire\n")]);
         assert_eq!(locations(check, &unrecorded), ["docs/wire-protocol.md:1"]);
     }
 }

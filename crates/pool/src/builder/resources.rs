@@ -13,6 +13,7 @@ impl PoolBuilder {
     /// what is given back first; a task that needs something else, or less than what is left for
     /// those before it, goes ahead. In the task, `worker::indices` returns the numbers of its
     /// pieces.
+    ///
     /// The pool only counts: nothing keeps a task from using more than it has taken. For that there
     /// are [limits](Self::limits).
     ///
