@@ -124,11 +124,6 @@ impl Pulls {
         self.position = 0;
     }
 
-    /// Lets the most urgent lane be asked next.
-    pub(super) fn begin_again(&mut self) {
-        self.position = 0;
-    }
-
     pub(super) fn abandon_all(&mut self) {
         for state in &mut self.lanes {
             *state = LaneState::new(state.lane.clone());
@@ -229,8 +224,8 @@ impl Pulls {
             self.position = 1;
             return self.ask(now, 0, room, true, actions);
         }
-        // A lane at which a request waits is empty. One without room is asked when there is some,
-        // for one task.
+        // A lane at which a request waits is empty. One without room is asked when the others were
+        // found empty and there is some.
         let is_passed = |state: &LaneState| state.has_waiting_pull() || room(state) == 0;
         while self.lanes.get(self.position).is_some_and(is_passed) {
             self.position += 1;

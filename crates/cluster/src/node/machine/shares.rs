@@ -22,6 +22,9 @@ impl Shares {
     }
 
     pub(super) fn take(&mut self, class: &Class) {
+        if self.totals.is_empty() {
+            return;
+        }
         for (name, amount) in class.requirements().resources() {
             *self.in_use.entry(name.to_owned()).or_default() += u128::from(amount);
         }
@@ -37,6 +40,10 @@ impl Shares {
 
     /// Returns how many more tasks of this class could run, as far as resources are concerned.
     pub(super) fn room(&self, class: &Class) -> u32 {
+        if self.totals.is_empty() {
+            // A node without resources has no lane that needs any.
+            return u32::MAX;
+        }
         let requirements = class.requirements();
         let rooms = requirements.resources().map(|(name, amount)| {
             let total = self.totals.get(name).copied().unwrap_or(0);
@@ -48,13 +55,10 @@ impl Shares {
 }
 
 impl Machine {
-    /// Takes back what a task needed. The most urgent lane is asked first then: there was no room
-    /// for its tasks, perhaps.
+    /// Takes back what a task needed.
     pub(super) fn give_back(&mut self, share: Option<Class>) {
-        let Some(class) = share else { return };
-        if class.requirements().resources().next().is_some() {
+        if let Some(class) = share.filter(|_| !self.shares.totals.is_empty()) {
             self.shares.give_back(&class);
-            self.pulls.begin_again();
         }
     }
 }

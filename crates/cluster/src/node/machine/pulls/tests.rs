@@ -127,24 +127,26 @@ fn a_failed_request_is_followed_by_a_pause() {
     assert_eq!(actions.len(), 1);
 }
 
+/// Returns the new requests, with room for `urgent` tasks of high priority and 5 of others.
+fn asked_with(pulls: &mut Pulls, urgent: u32) -> Vec<(PullId, Priority, u32)> {
+    let mut actions = Vec::new();
+    let room = |lane: &Lane| if lane.priority == Priority::High { urgent } else { 5 };
+    pulls.pull(at(1_000), room, &mut actions);
+    let asked = actions.into_iter().filter_map(|action| match action {
+        Action::Pull { pull, lane, batch, .. } => Some((pull, lane.priority, batch)),
+        _ => None,
+    });
+    asked.collect()
+}
+
 #[test]
 fn a_lane_without_room_is_asked_when_there_is_some() {
     let mut pulls = answering(&[Priority::High, Priority::Normal]);
-    let ask = |pulls: &mut Pulls, urgent: u32| {
-        let mut actions = Vec::new();
-        let room = |lane: &Lane| if lane.priority == Priority::High { urgent } else { 5 };
-        pulls.pull(at(1_000), room, &mut actions);
-        let batches = actions.into_iter().filter_map(|action| match action {
-            Action::Pull { pull, lane, batch, .. } => Some((pull, lane.priority, batch)),
-            _ => None,
-        });
-        batches.collect::<Vec<_>>()
-    };
-    let asked = ask(&mut pulls, 0);
+    let asked = asked_with(&mut pulls, 0);
     assert!(matches!(asked[..], [(_, Priority::Normal, 5)]), "{asked:?}");
     pulls.ended(at(1_000), asked[0].0, false);
-    let asked = ask(&mut pulls, 0);
+    let asked = asked_with(&mut pulls, 0);
     assert!(matches!(asked[..], [(_, Priority::Normal, 1)]), "{asked:?}");
-    let asked = ask(&mut pulls, 2);
+    let asked = asked_with(&mut pulls, 2);
     assert!(matches!(asked[..], [(_, Priority::High, 1)]), "{asked:?}");
 }
