@@ -36,6 +36,7 @@
 //! - [`random`]: bytes that nobody can predict
 //! - [`memory`]: measures the memory that this process uses, and allocates large memory
 //! - [`huge_pages`]: puts private memory into huge pages
+//! - [`warm_alloc`]: [`WarmAlloc`](warm_alloc::WarmAlloc) keeps large freed blocks
 //! - [`memory_limit`]: finds how much memory a process may use
 //! - [`file_limit`]: checks whether shared memory of a given size can be created
 //!
@@ -163,6 +164,7 @@ pub mod sync;
 pub mod thin_bytes;
 pub mod wait;
 pub mod wake_set;
+pub mod warm_alloc;
 
 #[doc(hidden)]
 pub use error_text::write_error;
