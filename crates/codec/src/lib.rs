@@ -21,13 +21,12 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+mod contiguous;
 mod encoded;
 mod error;
 mod reason;
 
-pub use codec::{
-    Prefix, Source, chain, contiguous_parts, decode, decode_from, decode_with, encode, into_bytes,
-    is_err,
-};
+pub use codec::{Source, chain, decode, decode_from, decode_with, encode, is_err};
+pub use contiguous::{Prefix, contiguous_parts, from_bytes, into_bytes};
 pub use encoded::Encoded;
 pub use error::CodecError;

@@ -45,6 +45,7 @@
 mod attendant;
 mod carry_out;
 mod collect;
+mod copy_offered;
 mod death;
 mod deferred;
 mod failure;
@@ -55,6 +56,7 @@ mod look;
 #[cfg(feature = "recording")]
 mod measure;
 mod observer;
+mod offered;
 mod outcome;
 mod owner;
 #[cfg(feature = "recording")]

@@ -109,7 +109,9 @@ pub mod internals {
     pub use crate::cell::{Attached, Content, Facts, TaskCell};
     pub use crate::drive::Shared;
     pub use crate::map::{Chunks, Results};
-    pub use crate::payload::{ArenaValue, Argument, BufferedArgument, BufferedValue, Part, Value};
+    pub use crate::payload::{
+        ArenaValue, Argument, BufferedArgument, BufferedValue, OwnedValue, Part, Value,
+    };
     pub use crate::submission::Submission;
 }
 

@@ -1,22 +1,24 @@
 //! Encoded arguments and values on the host: in a buffer or, if large, in memory shared with
 //! workers.
 
-use std::any::{TypeId, type_name};
+mod value;
+
+use std::any::type_name;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ArgumentArena, Loan, SharedBlock};
-use brigade_task::backend;
-use brigade_wire::codec::{self, CodecError, Encoded, Source};
+use brigade_sys::arena::{ArgumentArena, SharedBlock};
+use brigade_wire::codec::{self, CodecError};
 use brigade_wire::link::ARENA_THRESHOLD;
-use brigade_wire::shared::{SharedBuf, exporting, importing};
+use brigade_wire::shared::{SharedBuf, exporting};
 use brigade_wire::{Location, buffers as wire, items};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::buffers::{self, ItemBuffers};
 use crate::bytes::Bytes;
+pub use value::{ArenaValue, BufferedValue, OwnedValue, Value};
+pub(crate) use value::{Outcome, decode_with};
 
 /// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;
@@ -276,117 +278,4 @@ pub(crate) fn append_buffers<T>(
 ) -> Result<Vec<SharedBuf>, CodecError> {
     buffers::append(exported, encoded, room, arena)
         .map_err(|error| CodecError::Encode { type_name: type_name::<T>(), source: error.into() })
-}
-
-/// An encoded value. One in the arena lies in its worker's memory, whose content may change at any
-/// time.
-#[derive(Debug)]
-pub enum Value {
-    Inline(Bytes),
-    /// Boxed because all values are moved but few are in the arena.
-    InArena(Box<ArenaValue>),
-    /// One of the other variants, shared by several owners that decode it.
-    Shared(Arc<Value>),
-    /// One of the first two variants. Boxed because few values have buffers.
-    Buffered(Box<BufferedValue>),
-}
-
-/// Decodes a value that refers to `buffers`.
-#[cold]
-pub(crate) fn decode_with<R: 'static>(
-    buffers: &[SharedBuf],
-    decode: impl FnOnce() -> Result<R, CodecError>,
-) -> Result<R, CodecError> {
-    if TypeId::of::<R>() == TypeId::of::<Encoded>() {
-        let source = "it refers to shared buffers, which only its own pool can read; return a `Vec<u8>` instead";
-        return Err(CodecError::Decode { type_name: type_name::<R>(), source: source.into() });
-    }
-    importing(buffers, decode)
-}
-
-/// An encoded value with its shared buffers; see [`Value`].
-#[derive(Debug)]
-pub struct BufferedValue {
-    pub(crate) encoded: Value,
-    pub(crate) buffers: Box<[SharedBuf]>,
-}
-
-/// A value that lies in its worker's memory; see [`Value`].
-#[derive(Debug)]
-pub struct ArenaValue(pub(crate) Loan);
-
-/// The encoded value of a task, or its failure.
-pub(crate) type Outcome = backend::Outcome<Value>;
-
-impl Value {
-    /// The value without bytes.
-    pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
-
-    /// Returns `true` if the value, which is a `Result`, is an `Err`.
-    pub(crate) fn is_err(&self) -> bool {
-        match self {
-            Self::Inline(encoded) => codec::is_err(encoded),
-            Self::InArena(value) => value.is_err(),
-            Self::Shared(value) => value.is_err(),
-            Self::Buffered(value) => value.encoded.is_err(),
-        }
-    }
-
-    /// Returns `true` if freeing the value takes long.
-    pub(crate) fn is_large(&self) -> bool {
-        match self {
-            Self::Inline(encoded) => encoded.size() >= LARGE,
-            Self::InArena(_) | Self::Buffered(_) => true,
-            Self::Shared(value) => value.is_large(),
-        }
-    }
-
-    /// Returns the number of bytes of the encoded value.
-    #[cfg(feature = "recording")]
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Inline(encoded) => encoded.len(),
-            Self::InArena(value) => value.0.len(),
-            Self::Shared(value) => value.len(),
-            Self::Buffered(value) => value.encoded.len(),
-        }
-    }
-}
-
-impl backend::Value for Value {
-    fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
-        match self {
-            Self::Inline(encoded) => codec::decode(encoded),
-            Self::InArena(value) => codec::decode_from(&**value),
-            Self::Shared(value) => value.decode(),
-            Self::Buffered(value) => decode_with(&value.buffers, || value.encoded.decode()),
-        }
-    }
-
-    fn share(&mut self) -> Self {
-        let shared = match std::mem::replace(self, Self::EMPTY) {
-            Self::Shared(shared) => shared,
-            alone => Arc::new(alone),
-        };
-        *self = Self::Shared(Arc::clone(&shared));
-        Self::Shared(shared)
-    }
-}
-
-impl ArenaValue {
-    /// Returns `true` if the value, which is a `Result`, is an `Err`.
-    pub(crate) fn is_err(&self) -> bool {
-        !self.is_empty() && codec::is_err(&self.copy(0, 1))
-    }
-}
-
-impl Source for ArenaValue {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn copy(&self, at: usize, length: usize) -> Vec<u8> {
-        self.0.copy_to_vec(at, length)
-    }
 }

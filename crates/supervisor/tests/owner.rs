@@ -1,5 +1,6 @@
 //! A supervisor whose owner is not a pool.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::process::Command;
@@ -96,6 +97,10 @@ impl Supervised for Owner {
 
     fn tick(&self) -> Option<Monotonic> {
         None
+    }
+
+    fn work(&self, _: Box<dyn Any + Send>) {
+        unreachable!("nothing is left to the cleaner")
     }
 
     fn gave_up(&self, part: &str, problem: &dyn fmt::Display) {

@@ -22,6 +22,7 @@
 //! |---|---|---|
 //! | payload | [`ResultArena::put`] | by [`Loan::copy_into`], which copies |
 //! | buffer | [`ResultArena::allocate_block`] | by [`Loan::as_bytes`], in place |
+//! | offer | [`ResultArena::offer`] | by [`Loan::copy_offered`], from the worker's own memory |
 //!
 //! The header of a payload is at the start of the block, that of a buffer at the end of a page of
 //! its own. The payload follows, and the block ends with a page.
@@ -77,6 +78,7 @@ mod lent;
 mod loan;
 mod loans;
 pub(crate) mod mapping;
+mod offer;
 mod ranges;
 mod reference;
 mod result;
@@ -93,6 +95,7 @@ pub use control::Terms;
 pub use foreign::ForeignArena;
 pub use lent::LentBlock;
 pub use loan::{Loan, ResultView};
+pub use offer::{MOST_OFFERED, OFFERED, Offer};
 pub use reference::ArenaRef;
 pub use result::ResultArena;
 pub use result_block::{FrozenBlock, ResultBlock};

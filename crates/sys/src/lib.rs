@@ -35,6 +35,7 @@
 //!   one word
 //! - [`random`]: bytes that nobody can predict
 //! - [`memory`]: measures the memory that this process uses, and allocates large memory
+//! - [`foreign_memory`]: reads the memory of another process
 //! - [`huge_pages`]: puts private memory into huge pages
 //! - [`warm_alloc`]: [`WarmAlloc`](warm_alloc::WarmAlloc) keeps large freed blocks
 //! - [`memory_limit`]: finds how much memory a process may use
@@ -132,6 +133,7 @@ pub mod fetch;
 pub mod file_limit;
 pub mod file_lock;
 pub mod file_watch;
+pub mod foreign_memory;
 pub mod fork;
 pub mod futex;
 pub mod guarded;

@@ -113,7 +113,20 @@ pub fn require_address_space(bytes: u64) -> io::Result<()> {
 /// A large vector has fresh pages, and most of the time of a copy into it goes to the system, which
 /// provides one page after the other.
 pub fn vec_with_capacity(length: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(length);
+    in_huge_pages(Vec::with_capacity(length))
+}
+
+/// Returns an empty vector like [`vec_with_capacity`].
+///
+/// # Errors
+/// `OutOfMemory` if there is no room for as much.
+pub fn try_vec_with_capacity(length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    Ok(in_huge_pages(bytes))
+}
+
+fn in_huge_pages(mut bytes: Vec<u8>) -> Vec<u8> {
     let spare = bytes.spare_capacity_mut();
     let start = spare.as_ptr().addr();
     let huge = whole_huge_pages(start..start + spare.len());

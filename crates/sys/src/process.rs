@@ -42,7 +42,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::clock::now;
+use crate::clock::{Monotonic, now};
 use crate::fork::Origin;
 use crate::guardian::GroupSlot;
 use crate::scheduling::make_way;
@@ -271,6 +271,12 @@ impl Process {
     pub fn is_stopped(&self) -> bool {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.wait(options).is_ok_and(|status| status.is_some_and(|status| status.stopped()))
+    }
+
+    /// Returns `true` if the process has ended, reaped or not.
+    pub fn has_ended(&self) -> bool {
+        let at_once = Some(Monotonic::from_nanos(0));
+        wait_readable(&[self.pidfd()], at_once).is_ok_and(|ended| ended[0])
     }
 
     /// Lets others run before the process, which is about to end.

@@ -17,7 +17,7 @@ pub trait Value: Sized + Send + 'static {
     ///
     /// # Errors
     /// If the bytes are not an `R`.
-    fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError>;
+    fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError>;
 }
 
 /// The kind of a task's outcome.

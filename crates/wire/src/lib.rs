@@ -69,4 +69,4 @@ pub use message::{
     Chunk, Finished, FinishedInline, FromWorker, Function, Item, Run, RunInline, RunLimits,
     TRACE_CONTEXT_LIMIT, ToWorker,
 };
-pub use outcome::{Buffered, Outcome, PanicReport};
+pub use outcome::{Buffered, Offered, Outcome, PanicReport};

@@ -11,6 +11,9 @@ pub enum Outcome<'a> {
     Value(&'a [u8]),
     /// The encoded value lies in the worker's arena of results.
     InArena(Location),
+    /// The worker [offers](brigade_sys::arena::Offer) the value in its own memory, and waits for
+    /// the host.
+    Offered(Offered),
     /// A value with shared buffers. Boxed because such values are few.
     Buffered(Box<Buffered<'a>>),
     /// The function panicked.
@@ -30,6 +33,19 @@ pub struct Buffered<'a> {
     pub location: Option<Location>,
     /// The value, unless it lies in the arena, then the list of its buffers.
     pub payload: &'a [u8],
+}
+
+/// A value in a worker's own memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offered {
+    /// Offset of the offer's block in the arena of results.
+    pub block: u64,
+    /// Address of the bytes in the worker.
+    pub address: u64,
+    /// Number of bytes.
+    pub length: u64,
+    /// `true` if the encoded value begins with the number of these bytes.
+    pub is_counted: bool,
 }
 
 /// A panic in a worker.

@@ -28,6 +28,11 @@ pub(crate) struct Arenas {
 }
 
 impl Arenas {
+    #[cfg(test)]
+    pub(crate) fn of_results(results: Arc<ResultArena>, control: &Arc<Control>) -> Self {
+        Self { arguments: None, results, others: OtherArenas::new(Arc::clone(control)) }
+    }
+
     /// Returns what another copy of the worker has to know of these. Returns `None` if it could not
     /// go on with them.
     pub(crate) fn hand_over(&self) -> Option<Vec<LeftBlock>> {

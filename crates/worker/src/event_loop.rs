@@ -20,6 +20,7 @@
 mod caller;
 mod chunk;
 mod emitter;
+mod offered;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,6 +118,8 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     /// Sets how many tasks this process runs.
     pub(crate) fn set_turn(&mut self, turn: Turn) {
         self.turn = turn;
+        // The process must not end before the host has copied an offer.
+        self.runner.calls.may_offer = turn == Turn::All;
     }
 
     /// Goes on after a copy that has done its part and has left these blocks.
@@ -190,8 +193,6 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             };
             // It may store a large value, which is a part of the task.
             let store = self.runner.calls.store(self.runner.arenas.as_ref());
-            let uncommon =
-                answer.map(|uncommon| store.outcome(*uncommon, &self.runner.calls.result));
             sections::end_of_task();
             forward::end_of_task();
             if !self.lent.is_empty() {
@@ -204,17 +205,20 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 Turn::All => self.memory_limit.is_exceeded(),
                 Turn::Copy | Turn::Last => left.is_none(),
             };
+            let uncommon =
+                answer.map(|uncommon| store.outcome(*uncommon, &self.runner.calls.result));
+            let run_time = nanos;
+            let end = FinishedInline { task, attempt, ring_index, run_time, began, worn };
             match uncommon {
-                None => {
-                    let run_time = nanos;
-                    let end = FinishedInline { task, attempt, ring_index, run_time, began, worn };
-                    self.reporter.send_end(&end, &self.runner.calls.result)?;
-                }
+                None => self.reporter.send_end(&end, &self.runner.calls.result)?,
                 Some(outcome) => {
-                    let run_time = Duration::from_nanos(nanos);
-                    let end =
-                        Finished { task, attempt, ring_index, run_time, began, worn, outcome };
-                    self.reporter.send_unannounced(&FromWorker::Finished(end))?;
+                    self.reporter.send_unannounced(&finished(&end, outcome))?;
+                    if let Some(offered) = self.runner.calls.offered.take() {
+                        self.reporter.announce()?;
+                        let other = offered.wait(&store, &mut self.runner.calls);
+                        let resent = other.map(|other| finished(&end, other));
+                        resent.map_or(Ok(()), |it| self.reporter.send_unannounced(&it))?;
+                    }
                 }
             }
             if self.turn != Turn::All {
@@ -254,7 +258,7 @@ impl Runner {
             let reason = "the location of the argument is out of bounds".to_owned();
             return Some(Uncommon::boxed(Outcome::ArgumentCodec(reason)));
         };
-        let store = calls.store(arenas.as_ref());
+        let store = calls.offering_store(arenas.as_ref());
         let mut put = |parts: &[&[u8]]| store.put_value(parts);
         let mut outlet = ArenaOutlet { emitter, store: &store };
         let mut caller = Caller::new(run, calls, &store, &mut put, Some(&mut outlet));
@@ -281,6 +285,13 @@ impl Runner {
 fn argument<'a>(arenas: Option<&'a Arenas>, run: &'a Run<'_>) -> Option<&'a [u8]> {
     let Some(Location { offset, length }) = run.location else { return Some(run.argument) };
     arenas?.arguments.as_ref()?.bytes(usize::try_from(offset).ok()?, usize::try_from(length).ok()?)
+}
+
+/// Returns the message of the end of a task whose value is not in the message.
+fn finished<'a>(end: &FinishedInline, outcome: Outcome<'a>) -> FromWorker<'a> {
+    let FinishedInline { task, attempt, ring_index, run_time, began, worn } = *end;
+    let run_time = Duration::from_nanos(run_time);
+    FromWorker::Finished(Finished { task, attempt, ring_index, run_time, began, worn, outcome })
 }
 
 /// Sends messages to the host.

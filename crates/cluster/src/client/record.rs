@@ -73,7 +73,7 @@ impl backend::Value for Encoded {
         self.clone()
     }
 
-    fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
+    fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
         brigade_codec::decode(&self.0)
     }
 }

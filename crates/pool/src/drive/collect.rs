@@ -55,7 +55,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::Event;
-use brigade_supervisor::{Connection, HostLink, note};
+use brigade_supervisor::{Connection, HostLink};
 use brigade_sys::arena::ArgumentArena;
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::{Monotonic, now};
@@ -64,6 +64,7 @@ use brigade_wire::link::ring::SPIN;
 use brigade_wire::ring::{Doorbell, Listener};
 
 use super::deferred::Deferred;
+use super::offered::ToCopy;
 use super::outcome::{EventData, RunReport};
 use super::shared::{Core, Shared};
 use crate::bytes::Bytes;
@@ -248,7 +249,7 @@ impl Core {
                 break;
             };
             // After a malformed message, the rest is ignored.
-            if *broken || !end.has_more() {
+            if *broken || worker_slot.is_copied || !end.has_more() {
                 break;
             }
             let memory = (results.as_ref(), kept, shared);
@@ -257,10 +258,7 @@ impl Core {
                 Ok(Some(next)) => next,
                 Ok(None) => break,
                 Err(problem) => {
-                    *broken = true;
-                    note!(deferred, WARN, %worker, problem, "worker broke the protocol");
-                    let event = Event::Misbehaved { worker };
-                    self.handle(now(), event, EventData::Nothing, shared, deferred);
+                    self.break_off(worker, problem, shared, deferred);
                     break;
                 }
             };
@@ -275,6 +273,13 @@ impl Core {
                     let data = EventData::Outcome(Ok(Value::Inline(value)), report);
                     let event = Event::Finished { worker, task, attempt, run_time, worn };
                     self.handle(time, event, data, shared, deferred);
+                }
+                Next::Offered(offer) => {
+                    if let Some(worker_slot) = self.worker_slot_mut(worker) {
+                        worker_slot.is_copied = true;
+                        let process = Arc::clone(&worker_slot.process);
+                        deferred.work().to_copy.push(ToCopy { process, offer: *offer });
+                    }
                 }
                 Next::Other(next) => {
                     let (event, data) = *next;

@@ -12,6 +12,7 @@ use std::task::Waker;
 use brigade_supervisor::{Notes, WorkerProcess};
 use tracing::Level;
 
+use super::offered::ToCopy;
 use crate::cell::{Completed, TaskCell, Waiters};
 use crate::payload::{Argument, Outcome};
 
@@ -34,6 +35,8 @@ pub(super) struct Work {
     /// Workers to start. Callers are woken before: they take less of a processor.
     pub(super) to_start: Vec<Arc<WorkerProcess>>,
     pub(super) notes: Notes,
+    /// Values in the memory of workers.
+    pub(super) to_copy: Vec<ToCopy>,
     pub(super) to_free: Vec<ToFree>,
     pub(super) wake_reaper: bool,
     pub(super) ended: bool,
@@ -125,10 +128,10 @@ impl Deferred {
         self.0.as_ref().is_none_or(|work| work.is_empty())
     }
 
-    /// Returns `true` if user code has to run, which may take long.
+    /// Returns `true` if user code has to run, or a value to be copied, which may take long.
     #[inline]
-    pub(super) fn has_user_code(&self) -> bool {
-        self.0.as_ref().is_some_and(|work| work.has_user_code())
+    pub(super) fn takes_long(&self) -> bool {
+        self.0.as_ref().is_some_and(|work| work.takes_long())
     }
 }
 
@@ -141,6 +144,7 @@ impl Work {
             to_kill,
             to_start,
             notes,
+            to_copy,
             to_free,
             wake_reaper,
             ended,
@@ -151,12 +155,15 @@ impl Work {
             && to_kill.is_empty()
             && to_start.is_empty()
             && notes.is_empty()
+            && to_copy.is_empty()
             && to_free.is_empty()
             && !wake_reaper
             && !ended
     }
 
-    fn has_user_code(&self) -> bool {
-        !self.to_wake.is_empty() || self.to_notify.iter().any(|waiters| waiters.has_waker())
+    fn takes_long(&self) -> bool {
+        !self.to_copy.is_empty()
+            || !self.to_wake.is_empty()
+            || self.to_notify.iter().any(|waiters| waiters.has_waker())
     }
 }

@@ -78,6 +78,7 @@ fn decode_value<'a>(
         wire::Outcome::InArena(location) => {
             Ok(ValueRef::InArena(borrow(location, reachable.results)?))
         }
+        wire::Outcome::Offered(_) => return Err("offered a value that is not a task's".to_owned()),
         wire::Outcome::Buffered(buffered) => Ok(decode_buffered(*buffered, due, reachable)?),
         wire::Outcome::Panicked(report) => {
             let PanicReport { message, location, backtrace } = *report;
@@ -159,9 +160,23 @@ pub(super) fn finished_event(
     due: Option<&TaskCell>,
     reachable: Reachable<'_>,
 ) -> Result<(Event<TaskCell>, EventData), String> {
-    let Finished { task, attempt, run_time, began, worn, outcome, .. } = finished;
+    let Finished { run_time, began, .. } = finished;
     let report = RunReport { worker, began, run_time };
-    let outcome = decode_outcome(outcome, due, reachable)?;
+    let outcome = decode_outcome(finished.outcome.clone(), due, reachable)?;
+    Ok(ended_event(&finished, end, outcome, report))
+}
+
+/// Returns the event of a task that has ended with this outcome.
+#[expect(clippy::inline_always, reason = "see `finished_event`")]
+#[inline(always)]
+pub(super) fn ended_event(
+    finished: &Finished<'_>,
+    end: ChunkEnd,
+    outcome: WorkerOutcome,
+    report: RunReport,
+) -> (Event<TaskCell>, EventData) {
+    let Finished { task, attempt, run_time, worn, .. } = *finished;
+    let worker = report.worker;
     let event = match end {
         ChunkEnd::Complete => Event::Finished { worker, task, attempt, run_time, worn },
         ChunkEnd::Retried(wanted) => match failure_of(&outcome, wanted) {
@@ -174,7 +189,7 @@ pub(super) fn finished_event(
             Event::Returned(Box::new(returned))
         }
     };
-    Ok((event, EventData::Outcome(outcome, report)))
+    (event, EventData::Outcome(outcome, report))
 }
 
 /// Returns the failure after which a task may run again. A value is not decoded: only the functions

@@ -61,6 +61,9 @@ impl Work {
         for process in self.to_start {
             shared.supervisor.start(process);
         }
+        for to_copy in self.to_copy {
+            to_copy.run(shared);
+        }
         let mut to_free = self.to_free;
         if owner::is_depended_on() {
             to_free.retain(ToFree::is_slow);

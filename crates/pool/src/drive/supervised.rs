@@ -1,5 +1,6 @@
 //! Handles what happens to the processes of workers.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::collect::collecting::{ARENA, Collecting};
 use super::outcome::EventData;
 use super::owner::{self, Role};
 use super::shared::Shared;
-use super::{attendant, death};
+use super::{attendant, copy_offered, death};
 use crate::cores;
 
 impl Supervised for Shared {
@@ -128,6 +129,10 @@ impl Supervised for Shared {
 
     fn could_not_kill(&self, process: &Arc<WorkerProcess>, error: io::Error) {
         Self::could_not_kill(self, process, error);
+    }
+
+    fn work(&self, work: Box<dyn Any + Send>) {
+        copy_offered::copy_left(work, self);
     }
 
     /// Takes the lock only once, to do what is due and to read the next deadline: while tasks are

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use brigade_wire::{Attempt, codec};
+use brigade_wire::Attempt;
+use brigade_wire::codec::{self, CodecError};
 use brigade_worker::EmitEnd;
 use serde::de::DeserializeOwned;
 
@@ -12,7 +13,6 @@ use crate::cell::TaskCell;
 use crate::drive::Shared;
 use crate::emitted::{Emitted, Taken};
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
-use crate::payload::Value;
 use crate::run_record::{Run, RunRecord};
 use brigade_task::backend::{Value as _, Wait};
 
@@ -80,8 +80,8 @@ impl PoolTask {
             // A task is finished once it has an outcome, and taken once.
             None => Err(self.failure(&run, TaskErrorKind::Cancelled)),
             Some(Err(error)) => Err(error),
-            Some(Ok(value)) if self.cell.emitted().is_none() => self.decode(&run, &value),
-            Some(Ok(value)) => match self.decode(&run, &value) {
+            Some(Ok(value)) if self.cell.emitted().is_none() => self.decoded(&run, value.decode()),
+            Some(Ok(value)) => match self.decoded(&run, value.decode()) {
                 Ok(EmitEnd::Complete) => return None,
                 Ok(EmitEnd::Closed) => Err(self.failure(&run, TaskErrorKind::PoolClosed)),
                 Ok(EmitEnd::Expired) => {
@@ -103,7 +103,7 @@ impl PoolTask {
         id: u64,
         taken: &Taken,
     ) -> Item<R> {
-        let result = self.decode(&taken.run, &taken.value);
+        let result = self.decoded(&taken.run, taken.value.decode_again());
         self.item(id, taken.index, &taken.run, result)
     }
 
@@ -117,12 +117,8 @@ impl PoolTask {
         Item { id, index, queued, started, finished, worker, attempt, result }
     }
 
-    fn decode<T: DeserializeOwned + 'static>(
-        &self,
-        run: &Run,
-        value: &Value,
-    ) -> Result<T, TaskError> {
-        value.decode().map_err(|error| {
+    fn decoded<T>(&self, run: &Run, decoded: Result<T, CodecError>) -> Result<T, TaskError> {
+        decoded.map_err(|error| {
             let error = codec::chain(&error);
             let message = format!("the result arrived but cannot be decoded: {error}");
             self.failure(run, TaskErrorKind::Codec { message })

@@ -1,5 +1,6 @@
 //! The jobs of the cleaner's thread.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use brigade_sys::sync::Mutex;
@@ -24,6 +25,8 @@ pub enum Job {
     },
     /// Frees large memory.
     Free(Box<dyn Send>),
+    /// Does work of the owner.
+    Work(Box<dyn Any + Send>),
 }
 
 impl Cleaner {

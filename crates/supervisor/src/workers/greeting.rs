@@ -156,13 +156,21 @@ impl<'a> Greeting<'a> {
         descriptors
     }
 
-    /// Returns the link over rings. They exist from the start.
-    pub(crate) fn into_rings(self, same_build: bool, has_arenas: bool) -> Connected {
+    /// Returns the link over rings to the worker with this process id. They exist from the start.
+    pub(crate) fn into_rings(
+        self,
+        pid: Option<u32>,
+        same_build: bool,
+        has_arenas: bool,
+    ) -> Connected {
         let (table, settings) = (self.table(), self.settings);
         let limit = message_limit(settings.message_limit);
         let end = Box::new(ring::HostEnd::new(&self.segment, settings.credit, limit));
         let reads_arguments = self.shared.is_some_and(|shared| shared.arguments.is_some());
         let results = self.arenas.map(|arenas| arenas.results).filter(|_| has_arenas);
+        if let (Some(results), Some(pid)) = (&results, pid) {
+            results.set_worker(pid);
+        }
         let connection = Connection::new(HostLink::Ring(end), table, same_build);
         let connection = connection.with_memory(results, reads_arguments, self.ringers);
         Connected { connection, receiver: None, initializing: None }

@@ -135,8 +135,10 @@ impl<S: Supervised> Handshake<'_, S> {
         self.process.set_worker_pid(answer.pid);
         let same_build = BuildIdentity::from_bytes(answer.identity) == build_identity();
         let Some((connector, folder)) = self.settings.connector.zip(folder) else {
-            // The answer completes the handshake.
-            return Ok(greeting.into_rings(same_build, answer.arenas));
+            // The answer completes the handshake. A worker that a wrapper has started, or that is
+            // in another namespace, is not the process that the host knows.
+            let pid = self.process.pid().filter(|pid| *pid == answer.pid);
+            return Ok(greeting.into_rings(pid, same_build, answer.arenas));
         };
         let connect = || connector.connect(folder, server, &self.token, limit);
         let connected = self.process.connect(connect);

@@ -180,9 +180,10 @@ impl Processes {
                 let greeting = greeting.transpose().map_err(ForkError::Refused)?;
                 let process =
                     server.fork(supervisor, settings, worker, around, greeting.as_ref())?;
+                let pid = process.pid();
                 let connected = greeting.map(|mut greeting| {
                     greeting.expect_crashes(worker);
-                    greeting.into_rings(true, true)
+                    greeting.into_rings(Some(pid), true, true)
                 });
                 Ok(Started { process, is_forked: true, connected })
             });

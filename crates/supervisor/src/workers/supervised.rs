@@ -1,5 +1,6 @@
 //! The owner of a supervisor, which learns what happens to its processes.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -78,6 +79,9 @@ pub trait Supervised: Send + Sync + 'static {
 
     /// Handles that a worker could not be killed, because this process may not do so any more.
     fn could_not_kill(&self, process: &Arc<WorkerProcess>, error: io::Error);
+
+    /// Does what was left to the cleaner's thread: bounded work that takes long.
+    fn work(&self, work: Box<dyn Any + Send>);
 
     /// Does the work that is due, and returns the next deadline.
     fn tick(&self) -> Option<Monotonic>;

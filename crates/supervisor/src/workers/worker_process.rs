@@ -379,6 +379,11 @@ impl WorkerProcess {
         self.reap()
     }
 
+    /// Returns `true` if the process was started and has ended, even if that is not yet handled.
+    pub fn has_ended(&self) -> bool {
+        self.running.get().is_some_and(|running| running.process.has_ended())
+    }
+
     /// Returns the descriptor that becomes readable when the process has ended.
     pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.running.get().map(|running| running.process.pidfd())

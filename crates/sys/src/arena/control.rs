@@ -44,9 +44,11 @@ impl Terms {
     }
 }
 
-/// Two words on cache lines of their own, because both sides write them.
+/// Words on cache lines of their own, because both sides write them.
 const WAITING: usize = 64;
 const RINGS: usize = 128;
+/// Set by the host: the worker may offer payloads. See [`offer`](super::offer).
+const OFFERS: usize = 192;
 
 /// Bytes of the page.
 pub(super) fn length() -> usize {
@@ -59,6 +61,11 @@ fn word(mapping: &Mapping, at: usize) -> &AtomicU64 {
 
 fn bell(mapping: &Mapping) -> Bell<'_, AtomicU64> {
     Bell { waiting: word(mapping, WAITING), rings: word(mapping, RINGS) }
+}
+
+/// Returns the word that says whether the worker may offer payloads.
+pub(super) fn offers(mapping: &Mapping) -> &AtomicU64 {
+    word(mapping, OFFERS)
 }
 
 /// Wakes those who wait for memory of the arena, after some was released.

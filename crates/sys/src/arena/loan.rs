@@ -13,6 +13,7 @@ use super::control::{self, Terms};
 use super::counters;
 use super::loans::Loans;
 use super::mapping::{self, Mapping, page_size, whole_pages};
+use super::offer::{OFFERED, Reader};
 use super::reference::ArenaRef;
 use super::{HEADER, RELEASED, WARM};
 use crate::fork::Origin;
@@ -29,6 +30,7 @@ pub struct ResultView {
     longest: usize,
     terms: Terms,
     loans: Mutex<Loans>,
+    reader: Reader,
     /// A fork of the process may not release anything.
     origin: Origin,
 }
@@ -44,14 +46,28 @@ impl ResultView {
         let with_control = bytes.saturating_add(control::length());
         let (descriptor, mapping) = mapping::create(name, with_control)?;
         let inode = fstat(&descriptor)?.st_ino;
-        let (loans, origin) = (Mutex::default(), Origin::here());
-        Ok(Arc::new(Self { descriptor, inode, mapping, longest, terms, loans, origin }))
+        Ok(Arc::new(Self {
+            descriptor,
+            inode,
+            mapping,
+            longest,
+            terms,
+            loans: Mutex::default(),
+            reader: Reader::default(),
+            origin: Origin::here(),
+        }))
     }
 
     /// Returns the size of the arena in bytes, used or not.
     #[expect(clippy::len_without_is_empty, reason = "an arena is never empty")]
     pub fn len(&self) -> usize {
         self.mapping.len()
+    }
+
+    /// Sets the process that writes the arena. If this process may read its memory, it gets large
+    /// payloads from there.
+    pub fn set_worker(&self, pid: u32) {
+        self.reader.set_worker(pid);
     }
 
     /// Returns the terms of the arena.
@@ -80,6 +96,9 @@ impl ResultView {
         let is_payload = offset.checked_sub(HEADER)?.is_multiple_of(page_size());
         if !is_payload || length > self.longest {
             return None;
+        }
+        if length >= OFFERED {
+            self.reader.decide(control::offers(&self.mapping));
         }
         self.lend(offset, length, false)
     }
@@ -126,6 +145,14 @@ impl ResultView {
     #[cfg(test)]
     pub(super) fn waiting(&self) -> u64 {
         control::waiting(&self.mapping)
+    }
+
+    pub(super) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    pub(super) fn mapping(&self) -> &Mapping {
+        &self.mapping
     }
 
     /// Returns the bytes for blocks: all but the control page.

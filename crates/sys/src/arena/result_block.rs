@@ -75,6 +75,11 @@ impl FrozenBlock {
         self.arena.counters(&self.block).export();
     }
 
+    /// Returns `true` if the host has released the block as often as messages have named it.
+    pub(super) fn is_released(&self) -> bool {
+        self.arena.counters(&self.block).is_released()
+    }
+
     /// Takes back an [`export`](Self::export) whose message was not sent.
     pub fn undo_export(&self) {
         self.arena.counters(&self.block).undo_export();

@@ -19,7 +19,7 @@ impl Value for Bytes {
         self.clone()
     }
 
-    fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
+    fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
         codec::decode(&self.0)
     }
 }

@@ -1,9 +1,10 @@
 //! The wire form of an outcome: its kind, and what follows the words of the message.
 
-use super::words::{Reader, push_location};
+use super::words::{Reader, push, push_location};
 use crate::buffers;
 use crate::error::MessageError;
-use crate::outcome::{Buffered, Outcome, PanicReport};
+use crate::location::Location;
+use crate::outcome::{Buffered, Offered, Outcome, PanicReport};
 
 pub(super) const VALUE: u8 = 16;
 const PANICKED: u8 = 17;
@@ -13,11 +14,15 @@ const UNKNOWN_FUNCTION: u8 = 20;
 const VALUE_IN_ARENA: u8 = 22;
 const BUFFERED: u8 = 23;
 const BUFFERED_IN_ARENA: u8 = 24;
+const OFFERED: u8 = 25;
+const OFFERED_COUNTED: u8 = 26;
 
 pub(super) fn kind(outcome: &Outcome<'_>) -> u8 {
     match outcome {
         Outcome::Value(_) => VALUE,
         Outcome::InArena(_) => VALUE_IN_ARENA,
+        Outcome::Offered(Offered { is_counted: false, .. }) => OFFERED,
+        Outcome::Offered(Offered { is_counted: true, .. }) => OFFERED_COUNTED,
         Outcome::Buffered(buffered) => match buffered.location {
             None => BUFFERED,
             Some(_) => BUFFERED_IN_ARENA,
@@ -35,6 +40,10 @@ pub(super) fn encode_head(outcome: &Outcome<'_>, head: &mut Vec<u8>) {
     match outcome {
         Outcome::Panicked(report) => append_report(head, report),
         Outcome::InArena(location) => push_location(head, *location),
+        Outcome::Offered(Offered { block, address, length, .. }) => {
+            push(head, *block);
+            push_location(head, Location { offset: *address, length: *length });
+        }
         Outcome::Buffered(buffered) => {
             if let Some(location) = buffered.location {
                 push_location(head, location);
@@ -51,7 +60,7 @@ pub(super) fn payload<'a>(outcome: &'a Outcome<'_>) -> &'a [u8] {
         Outcome::ArgumentCodec(text)
         | Outcome::ResultCodec(text)
         | Outcome::UnknownFunction(text) => text.as_bytes(),
-        Outcome::Panicked(_) | Outcome::InArena(_) => &[],
+        Outcome::Panicked(_) | Outcome::InArena(_) | Outcome::Offered(_) => &[],
     }
 }
 
@@ -75,6 +84,18 @@ fn decode_other(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
                 Ok(Outcome::InArena(location))
             } else {
                 Err(MessageError::Decode("bytes after an arena location"))
+            }
+        }
+        OFFERED | OFFERED_COUNTED => {
+            let mut reader = Reader(payload);
+            let block = reader.word()?;
+            let Location { offset: address, length } = reader.location()?;
+            let is_counted = kind == OFFERED_COUNTED;
+            let offered = Offered { block, address, length, is_counted };
+            if reader.0.is_empty() {
+                Ok(Outcome::Offered(offered))
+            } else {
+                Err(MessageError::Decode("bytes after an offer"))
             }
         }
         BUFFERED => {

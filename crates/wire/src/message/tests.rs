@@ -6,7 +6,7 @@ use super::outcome::VALUE;
 use super::*;
 use crate::buffers;
 use crate::buffers::Buffer;
-use crate::outcome::{Buffered, PanicReport};
+use crate::outcome::{Buffered, Offered, PanicReport};
 
 const KINDS: u8 = 11;
 
@@ -56,6 +56,12 @@ fn from_worker(
         3 => Outcome::UnknownFunction(report.message),
         5 => Outcome::InArena(Location { offset: nanos, length: 7 }),
         4 => Outcome::Panicked(Box::new(report)),
+        6 => Outcome::Offered(Offered {
+            block: nanos,
+            address: 8,
+            length: 9,
+            is_counted: nanos % 2 == 0,
+        }),
         7 => Outcome::Buffered(Box::new(Buffered { location: None, payload: value })),
         8 => {
             let location = Some(Location { offset: 7, length: nanos });
@@ -192,7 +198,7 @@ fn held(outcome: &Outcome<'_>) -> usize {
     match outcome {
         Outcome::Value(value) => value.len(),
         Outcome::Buffered(buffered) => buffered.payload.len(),
-        Outcome::InArena(_) => 0,
+        Outcome::InArena(_) | Outcome::Offered(_) => 0,
         Outcome::Panicked(report) => {
             let location = report.location.as_ref().map_or(0, String::capacity);
             report.message.capacity() + location + report.backtrace.capacity()

@@ -1,12 +1,14 @@
 //! Calls functions, and turns anything that they do into an outcome.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
+use brigade_sys::arena::Offer;
 use brigade_sys::executable::{EntryError, EntryPoint, Invocation, Outlet, StoreLarge};
 use brigade_sys::fork::Origin;
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::{Attempt, Location, Outcome, PanicReport, Run, TaskId};
 
+use super::offered::{Kept, Offered};
 use crate::arenas::Arenas;
 use crate::bounded::bounded;
 use crate::buffers::{self, Lent};
@@ -21,6 +23,9 @@ pub(super) struct Calls {
     pub(super) result: Vec<u8>,
     /// Memory of the last value, which is freed once its outcome is sent.
     pub(super) leftover: Vec<u8>,
+    /// The offer of the last value, if it stays in the memory above.
+    pub(super) offered: Option<Offered>,
+    pub(super) may_offer: bool,
     /// Maximum size of a result.
     limit: usize,
     /// The worker's process, as opposed to a fork of it.
@@ -29,12 +34,30 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn new(limit: usize) -> Self {
-        Self { result: Vec::new(), leftover: Vec::new(), limit, origin: Origin::here() }
+        Self {
+            result: Vec::new(),
+            leftover: Vec::new(),
+            offered: None,
+            may_offer: true,
+            limit,
+            origin: Origin::here(),
+        }
     }
 
     /// Returns a store that puts large values into the arena, if there is one.
     pub(super) fn store<'a>(&self, arenas: Option<&'a Arenas>) -> Store<'a> {
-        Store { arenas, origin: self.origin, location: Cell::new(None) }
+        Store {
+            arenas,
+            origin: self.origin,
+            offers: false,
+            location: Cell::new(None),
+            offered: RefCell::new(None),
+        }
+    }
+
+    /// Returns a store that also [offers](Offered) values, if this process may.
+    pub(super) fn offering_store<'a>(&self, arenas: Option<&'a Arenas>) -> Store<'a> {
+        Store { offers: self.may_offer, ..self.store(arenas) }
     }
 }
 
@@ -42,8 +65,12 @@ impl Calls {
 pub(super) struct Store<'a> {
     pub(super) arenas: Option<&'a Arenas>,
     pub(super) origin: Origin,
+    /// Values may stay in the memory of the calls until the host has copied them.
+    offers: bool,
     /// The place of the value of the current call, if it is stored.
     location: Cell<Option<Location>>,
+    /// The offer of the value of the current call, if it stays where it is.
+    offered: RefCell<Option<Offered>>,
 }
 
 impl Store<'_> {
@@ -54,10 +81,23 @@ impl Store<'_> {
         Some(Location { offset: offset as u64, length: length as u64 })
     }
 
-    /// Stores the value of the current call. Returns `false` if there is no room.
+    /// Stores the value of the current call, which is kept if it is offered. Returns `false` if
+    /// there is no room.
     pub(super) fn put_value(&self, parts: &[&[u8]]) -> bool {
+        if let [prefix, bytes] = parts
+            && let Some(offer) = self.offer(bytes.len())
+        {
+            let is_counted = !prefix.is_empty();
+            *self.offered.borrow_mut() = Some(Offered::new(offer, Kept::Leftover { is_counted }));
+            return true;
+        }
         self.location.set(self.put(parts));
         self.location.get().is_some()
+    }
+
+    fn offer(&self, length: usize) -> Option<Offer> {
+        self.origin.end_copy();
+        self.arenas.filter(|_| self.offers)?.results.offer(length)
     }
 
     /// Returns an outcome that borrows from the encoded value.
@@ -99,6 +139,7 @@ pub(super) struct Caller<'a> {
     has_details: bool,
     store: &'a Store<'a>,
     invocation: Invocation<'a>,
+    offered: &'a mut Option<Offered>,
 }
 
 impl<'a> Caller<'a> {
@@ -110,14 +151,14 @@ impl<'a> Caller<'a> {
         put: &'a mut StoreLarge<'a>,
         outlet: Option<&'a mut (dyn Outlet + 'a)>,
     ) -> Self {
-        let Calls { result, leftover, limit, .. } = calls;
+        let Calls { result, leftover, offered, limit, .. } = calls;
         let mut invocation = Invocation::new(&[], result, *limit);
         invocation.store_large = Some(put);
         invocation.leftover = Some(leftover);
         invocation.outlet = outlet;
         let has_details =
             run.limits.are_some() || run.trace_context.is_some() || run.granted.is_some();
-        Self { run, has_details, store, invocation }
+        Self { run, has_details, store, invocation, offered }
     }
 
     /// Returns the encoded value of the last call, if it has returned one.
@@ -160,8 +201,13 @@ impl<'a> Caller<'a> {
         let is_in_message = matches!(performed, Ok(Ok(())))
             && result.len() < ARENA_THRESHOLD
             && !has_buffers
-            && store.location.get().is_none();
-        if is_in_message { None } else { uncommon(performed, store, &self.invocation) }
+            && store.location.get().is_none()
+            && store.offered.borrow().is_none();
+        if is_in_message {
+            None
+        } else {
+            uncommon(performed, store, &self.invocation, self.offered)
+        }
     }
 
     /// Calls a function whose argument has shared buffers.
@@ -214,11 +260,24 @@ fn perform(
 }
 
 #[cold]
-fn uncommon(answer: Performed, store: &Store<'_>, invocation: &Invocation<'_>) -> Answer {
-    let location = store.location.take();
+fn uncommon(
+    answer: Performed,
+    store: &Store<'_>,
+    invocation: &Invocation<'_>,
+    slot: &mut Option<Offered>,
+) -> Answer {
+    let (location, offered) = (store.location.take(), store.offered.take());
     Some(match answer {
         Ok(Ok(())) if invocation.has_buffers => Box::new(Uncommon::WithBuffers),
         Ok(Ok(())) => {
+            let whole = || Some(Offered::new(store.offer(invocation.result.len())?, Kept::Result));
+            let offered = if location.is_some() { None } else { offered.or_else(whole) };
+            if let Some(offered) = offered {
+                let leftover = invocation.leftover.as_deref().map_or(&[][..], Vec::as_slice);
+                let outcome = offered.outcome(invocation.result, leftover);
+                *slot = Some(offered);
+                return Some(Uncommon::boxed(outcome));
+            }
             let location = location.or_else(|| store.put(&[invocation.result]));
             Uncommon::boxed(Outcome::InArena(location?))
         }

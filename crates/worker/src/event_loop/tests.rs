@@ -210,7 +210,7 @@ impl Host {
 fn answer(outcome: Outcome<'_>) -> Answer {
     match outcome {
         Outcome::Value(bytes) => Answer::Value(bytes.to_vec()),
-        Outcome::InArena(location) => panic!("no arena for {location:?}"),
+        Outcome::InArena(_) | Outcome::Offered(_) => panic!("there is no arena"),
         Outcome::Buffered(_) => panic!("no task returns buffers"),
         Outcome::Panicked(report) => Answer::Failed(Failure::Panic, report.message),
         Outcome::ArgumentCodec(text) => Answer::Failed(Failure::Argument, text),

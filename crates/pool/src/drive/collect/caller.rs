@@ -213,9 +213,10 @@ impl<'a, R: Rings> Caller<'a, R> {
         Ok(())
     }
 
-    /// Hands over before user code runs, which may wait for other tasks or take long.
+    /// Hands over before user code runs, which may wait for other tasks or take long, and before a
+    /// large value is copied.
     fn run(&mut self, deferred: &mut Deferred) {
-        if self.listens && deferred.has_user_code() {
+        if self.listens && deferred.takes_long() {
             // What another look brings about runs after what is urgent in this one.
             let mut locked = self.rings.lock();
             self.leave(&mut locked, deferred);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use brigade_scheduler::{Event, Scheduler};
 use brigade_sys::arena::ResultView;
 use brigade_wire::link::ring::HostEnd;
-use brigade_wire::{FinishedInline, FromWorker, WorkerId};
+use brigade_wire::{FinishedInline, FromWorker, Outcome, WorkerId};
 
 use crate::buffers::{Kept, Reachable};
 use crate::cell::TaskCell;
 use crate::drive::deferred::Deferred;
+use crate::drive::offered::Offer;
 use crate::drive::outcome::{EventData, finish_chunk, finished_event, take_item};
 use crate::drive::shared::Shared;
 
@@ -17,6 +18,8 @@ use crate::drive::shared::Shared;
 pub(super) enum Next {
     /// A task without anything rare has ended, and its value is in the message.
     Inline(FinishedInline),
+    /// A task has ended, and its value is to be copied from the worker's memory.
+    Offered(Box<Offer>),
     Other(Box<(Event<TaskCell>, EventData)>),
 }
 
@@ -61,6 +64,12 @@ pub(super) fn next_event(
                 continue;
             }
             FromWorker::Finished(finished) => {
+                if let Outcome::Offered(offered) = finished.outcome {
+                    let limit = shared.config.supervisor.message_limit;
+                    let is_task = due.is_some_and(|task| !task.is_chunk());
+                    let offer = Offer::new(offered, &finished, is_task, results, limit)?;
+                    return Ok(Some(Next::Offered(Box::new(offer))));
+                }
                 let end = finish_chunk(worker, due, &finished)?;
                 let next = finished_event(worker, finished, end, due, reachable)?;
                 Ok(Some(Next::Other(Box::new(next))))

@@ -5,6 +5,7 @@
 //! stopped before it is handed to this thread, so its task no longer runs. The jobs are bounded: a
 //! kill examines at most a few thousand processes.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,13 @@ pub fn kill_with_sample(owner: &impl Supervised, process: &Arc<WorkerProcess>, a
     }
 }
 
+/// Has work of the owner done on the cleaner's thread. See [`Supervised::work`].
+pub fn work_later(owner: &impl Supervised, work: Box<dyn Any + Send>) {
+    if let Some(job) = owner.supervisor().cleaner.push(Job::Work(work)) {
+        do_job(owner, job);
+    }
+}
+
 /// Kills a worker and the processes that it has started on the cleaner's thread, even if its death
 /// was reported.
 pub(crate) fn kill_later(owner: &impl Supervised, process: &Arc<WorkerProcess>, at_once: bool) {
@@ -75,6 +83,7 @@ pub(crate) fn kill_later(owner: &impl Supervised, process: &Arc<WorkerProcess>, 
 fn do_job(owner: &impl Supervised, job: Job) {
     match job {
         Job::Free(memory) => drop(memory),
+        Job::Work(work) => owner.work(work),
         Job::Kill { process, at_once } => match process.kill_tree() {
             Ok(swept) => {
                 after_kill(owner, &process, at_once);

@@ -1,0 +1,148 @@
+//! Large values that the host copies from the memory of its workers.
+
+use std::fs;
+use std::time::Duration;
+
+use brigade::{Pool, TaskErrorKind};
+use brigade_integration::{builder, pool};
+use brigade_testkit::{PATIENCE, Watchdog, outcome};
+use serde::{Deserialize, Serialize};
+
+brigade::init_for_tests!();
+
+/// From the second value of this size on, a worker offers it.
+const OFFERED: usize = 1 << 20;
+
+/// Returns bytes that depend on the position and the seed.
+fn pattern((size, seed): (usize, u8)) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..251).map(|byte: u8| byte.wrapping_add(seed)).collect();
+    while bytes.len() < size {
+        bytes.extend_from_within(..bytes.len().min(size - bytes.len()));
+    }
+    bytes.truncate(size);
+    bytes
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Picture {
+    name: String,
+    pixels: Vec<u8>,
+}
+
+/// Gets values through the arena, after which workers offer them.
+fn warm_up(pool: &Pool) {
+    for seed in 0..8 {
+        assert!(
+            outcome(pool.submit(pattern, (OFFERED, seed)).unwrap()).unwrap()
+                == pattern((OFFERED, seed))
+        );
+    }
+}
+
+#[test]
+fn values_of_every_type_arrive_whole() {
+    let pool = pool(1);
+    warm_up(&pool);
+    for size in [OFFERED - 1, OFFERED, OFFERED + 1, 3 * OFFERED + 7] {
+        let value = outcome(pool.submit(pattern, (size, 3)).unwrap()).unwrap();
+        assert!(value == pattern((size, 3)), "{} of {size} bytes", value.len());
+        let text = outcome(pool.submit(|size| "ä".repeat(size), size / 2).unwrap()).unwrap();
+        assert!(text == "ä".repeat(size / 2), "{} bytes", text.len());
+        let picture = |size| Picture { name: "x".to_owned(), pixels: pattern((size, 9)) };
+        assert!(outcome(pool.submit(picture, size).unwrap()).unwrap() == picture(size));
+        let maybe = |size| Ok::<_, String>(pattern((size, 1)));
+        let value: Result<Vec<u8>, String> = outcome(pool.submit(maybe, size).unwrap()).unwrap();
+        assert!(value == maybe(size));
+    }
+}
+
+#[test]
+fn a_failed_value_that_is_large_is_retried() {
+    let pool = builder(1).build().unwrap();
+    warm_up(&pool);
+    let fails = |size: usize| {
+        let attempt = brigade::worker::attempt().unwrap().get();
+        Err::<(), _>(pattern((size, u8::try_from(attempt).unwrap())))
+    };
+    let handle = pool.task(fails).retries(2).retry_errors().submit(2 * OFFERED).unwrap();
+    assert!(outcome(handle).unwrap() == Err(pattern((2 * OFFERED, 3))));
+}
+
+#[test]
+fn a_large_value_takes_no_shared_memory() {
+    let pool = pool(1);
+    warm_up(&pool);
+    let shared = || {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssShmem:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    };
+    let before = shared();
+    let value = outcome(pool.submit(pattern, (64 << 20, 5)).unwrap()).unwrap();
+    assert!(value == pattern((64 << 20, 5)));
+    let grown = shared().saturating_sub(before);
+    assert!(grown < 16 << 20, "{grown} bytes of shared memory");
+}
+
+#[test]
+fn values_arrive_for_many_callers_at_once() {
+    let pool = pool(4);
+    let _watchdog = Watchdog::new("large values", Duration::from_secs(60 * PATIENCE));
+    warm_up(&pool);
+    std::thread::scope(|scope| {
+        for caller in 0..6_u8 {
+            let pool = &pool;
+            scope.spawn(move || {
+                for turn in 0..10_u8 {
+                    let wanted = (OFFERED + usize::from(turn) * 100_000, caller * 10 + turn);
+                    let handle = pool.submit(pattern, wanted).unwrap();
+                    if turn % 3 == 0 {
+                        drop(handle);
+                    } else {
+                        assert!(outcome(handle).unwrap() == pattern(wanted));
+                    }
+                }
+            });
+        }
+    });
+    // Nobody waits for these: the collector's thread finds them.
+    let handles: Vec<_> =
+        (0..8).map(|seed| pool.submit(pattern, (2 * OFFERED, seed)).unwrap()).collect();
+    pool.shutdown().unwrap();
+    for (seed, handle) in (0..8).zip(handles) {
+        assert!(outcome(handle).unwrap() == pattern((2 * OFFERED, seed)));
+    }
+}
+
+/// Returns a large value while another thread ends the process at about the same time.
+fn dies_soon((size, turns): (usize, u32)) -> Vec<u8> {
+    let value = pattern((size, 7));
+    std::thread::spawn(move || {
+        for _ in 0..turns {
+            std::thread::yield_now();
+        }
+        std::process::exit(3);
+    });
+    value
+}
+
+#[test]
+fn a_value_arrives_whole_or_its_worker_has_died() {
+    let pool = builder(2).restart_budget(1000, Duration::from_secs(1)).build().unwrap();
+    let _watchdog = Watchdog::new("workers that die", Duration::from_secs(60 * PATIENCE));
+    let mut died = 0;
+    for turn in 0..40_u32 {
+        // A worker has to learn first that it may offer, and its last one may be about to end.
+        let warm_up = || outcome(pool.submit(pattern, (OFFERED, 1)).unwrap());
+        assert!((0..10).any(|_| warm_up().is_ok()), "no worker lives");
+        let task = (4 * OFFERED, (turn % 20) * 20);
+        match outcome(pool.submit(dies_soon, task).unwrap()) {
+            Ok(value) => assert!(value == pattern((4 * OFFERED, 7)), "{} bytes", value.len()),
+            Err(error) => {
+                assert!(matches!(error.kind(), TaskErrorKind::WorkerDied { .. }), "{error}");
+                died += 1;
+            }
+        }
+    }
+    assert!(died > 0, "no worker died before its value was copied");
+}

@@ -1,0 +1,141 @@
+//! Copies values that workers [offer](brigade_sys::arena::Offer) in their own memory.
+//!
+//! Protocol: a look finds the message of an offer, marks the worker's slot, and leaves the copy as
+//! deferred work, which is done without the core's lock. Until then the task counts as running, and
+//! nothing more is read of the worker, which waits. The copy ends the task. If the worker has died
+//! meanwhile, the report of its death does.
+//!
+//! A copy takes up to a tenth of a second. So a caller hands over before it copies, and a thread
+//! that others depend on leaves the copy to the cleaner's.
+
+use std::any::Any;
+use std::io;
+
+use brigade_scheduler::Event;
+use brigade_supervisor::note;
+use brigade_supervisor::threads::cleaner;
+use brigade_sys::clock::now;
+use brigade_wire::{Finished, WorkerId};
+
+use super::deferred::Deferred;
+use super::offered::{Offer, ToCopy};
+use super::outcome::{EventData, RunReport, ended_event, finish_chunk};
+use super::owner;
+use super::shared::{Core, Shared};
+use crate::payload::{OwnedValue, Value};
+
+/// The end of a copy.
+enum Copied {
+    Value(Vec<u8>),
+    /// The worker has not the memory that it offers.
+    Lie(io::Error),
+    /// This process cannot read it any more.
+    Refused(io::Error),
+    Dead,
+}
+
+impl ToCopy {
+    /// Copies the value, here or on the cleaner's thread.
+    pub(super) fn run(self, shared: &Shared) {
+        if owner::is_depended_on() {
+            cleaner::work_later(shared, Box::new(self));
+        } else {
+            self.copy(shared);
+        }
+    }
+
+    fn copy(self, shared: &Shared) {
+        if shared.is_forked() {
+            return;
+        }
+        let Self { process, offer } = self;
+        let copied = offer.loan.copy_offered(offer.offered.address, offer.length);
+        let copied = match copied {
+            // Its number may have been another process's.
+            _ if process.has_ended() => Copied::Dead,
+            Ok(bytes) => Copied::Value(bytes),
+            Err(error) if error.raw_os_error() == Some(BAD_ADDRESS) => Copied::Lie(error),
+            Err(error) => Copied::Refused(error),
+        };
+        let worker = process.worker();
+        shared.with_core(|core, deferred| {
+            core.end_offer(worker, &offer, copied, shared, deferred);
+        });
+    }
+}
+
+/// Copies the value that was left to the cleaner's thread.
+pub(super) fn copy_left(work: Box<dyn Any + Send>, shared: &Shared) {
+    if let Ok(to_copy) = work.downcast::<ToCopy>() {
+        to_copy.copy(shared);
+    }
+}
+
+/// `EFAULT`.
+const BAD_ADDRESS: i32 = 14;
+
+impl Core {
+    fn end_offer(
+        &mut self,
+        worker: WorkerId,
+        offer: &Offer,
+        copied: Copied,
+        shared: &Shared,
+        deferred: &mut Deferred,
+    ) {
+        let Some(slot) = self.worker_slot_mut(worker) else { return };
+        slot.is_copied = false;
+        match copied {
+            Copied::Dead => {}
+            Copied::Refused(error) => {
+                note!(deferred, DEBUG, %worker, %error, "a worker's memory cannot be read");
+                offer.loan.refuse();
+            }
+            Copied::Lie(error) => {
+                let problem = format!("offered memory that it does not have: {error}");
+                self.break_off(worker, problem, shared, deferred);
+            }
+            Copied::Value(bytes) => {
+                let value =
+                    Value::Owned(Box::new(OwnedValue::new(bytes, offer.offered.is_counted)));
+                self.end_task(worker, &offer.finished, value, shared, deferred);
+            }
+        }
+    }
+
+    /// Ends a task with the value that was copied.
+    fn end_task(
+        &mut self,
+        worker: WorkerId,
+        finished: &Finished<'_>,
+        value: Value,
+        shared: &Shared,
+        deferred: &mut Deferred,
+    ) {
+        let due = self.scheduler.due(worker);
+        let Finished { run_time, began, .. } = *finished;
+        match finish_chunk(worker, due, finished) {
+            Ok(end) => {
+                let report = RunReport { worker, began, run_time };
+                let (event, data) = ended_event(finished, end, Ok(value), report);
+                self.handle(now(), event, data, shared, deferred);
+            }
+            Err(problem) => self.break_off(worker, problem, shared, deferred),
+        }
+    }
+
+    /// Handles that a worker has broken the protocol.
+    pub(super) fn break_off(
+        &mut self,
+        worker: WorkerId,
+        problem: String,
+        shared: &Shared,
+        deferred: &mut Deferred,
+    ) {
+        if let Some(connection) = self.connection_mut(worker) {
+            connection.broken = true;
+        }
+        note!(deferred, WARN, %worker, problem, "worker broke the protocol");
+        self.handle(now(), Event::Misbehaved { worker }, EventData::Nothing, shared, deferred);
+    }
+}

@@ -1,0 +1,222 @@
+//! Encoded values on the host.
+
+use std::any::{TypeId, type_name};
+use std::sync::Arc;
+
+use brigade_sys::arena::Loan;
+use brigade_task::backend;
+use brigade_wire::codec::{self, CodecError, Encoded, Source};
+use brigade_wire::shared::{SharedBuf, importing};
+use serde::de::DeserializeOwned;
+
+use super::LARGE;
+use crate::bytes::Bytes;
+
+/// An encoded value. One in the arena lies in its worker's memory, whose content may change at any
+/// time.
+#[derive(Debug)]
+pub enum Value {
+    Inline(Bytes),
+    /// Boxed because all values are moved but few are in the arena.
+    InArena(Box<ArenaValue>),
+    /// One that was copied from its worker's memory. Boxed as above.
+    Owned(Box<OwnedValue>),
+    /// One of the other variants, shared by several owners that decode it.
+    Shared(Arc<Value>),
+    /// One of the first two variants. Boxed because few values have buffers.
+    Buffered(Box<BufferedValue>),
+}
+
+/// Decodes a value that refers to `buffers`.
+#[cold]
+pub(crate) fn decode_with<R: 'static>(
+    buffers: &[SharedBuf],
+    decode: impl FnOnce() -> Result<R, CodecError>,
+) -> Result<R, CodecError> {
+    if TypeId::of::<R>() == TypeId::of::<Encoded>() {
+        let source = "it refers to shared buffers, which only its own pool can read; return a `Vec<u8>` instead";
+        return Err(CodecError::Decode { type_name: type_name::<R>(), source: source.into() });
+    }
+    importing(buffers, decode)
+}
+
+/// An encoded value with its shared buffers; see [`Value`].
+#[derive(Debug)]
+pub struct BufferedValue {
+    pub(crate) encoded: Value,
+    pub(crate) buffers: Box<[SharedBuf]>,
+}
+
+/// A value that lies in its worker's memory; see [`Value`].
+#[derive(Debug)]
+pub struct ArenaValue(pub(crate) Loan);
+
+/// A value that was copied from its worker's memory; see [`Value`].
+#[derive(Debug)]
+pub struct OwnedValue {
+    bytes: Vec<u8>,
+    /// The encoded value begins with the number of the bytes.
+    is_counted: bool,
+}
+
+/// The encoded value of a task, or its failure.
+pub(crate) type Outcome = backend::Outcome<Value>;
+
+impl Value {
+    /// The value without bytes.
+    pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
+
+    /// Returns `true` if the value, which is a `Result`, is an `Err`.
+    pub(crate) fn is_err(&self) -> bool {
+        match self {
+            Self::Inline(encoded) => codec::is_err(encoded),
+            Self::Owned(value) => value.is_err(),
+            Self::InArena(value) => value.is_err(),
+            Self::Shared(value) => value.is_err(),
+            Self::Buffered(value) => value.encoded.is_err(),
+        }
+    }
+
+    /// Decodes a value that stays.
+    pub(crate) fn decode_again<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
+        match self {
+            Self::Inline(encoded) => codec::decode(encoded),
+            Self::InArena(value) => codec::decode_from(&**value),
+            Self::Owned(value) => value.decode_again(),
+            Self::Shared(value) => value.decode_again(),
+            Self::Buffered(value) => decode_with(&value.buffers, || value.encoded.decode_again()),
+        }
+    }
+
+    /// Returns `true` if freeing the value takes long.
+    pub(crate) fn is_large(&self) -> bool {
+        match self {
+            Self::Inline(encoded) => encoded.size() >= LARGE,
+            Self::InArena(_) | Self::Owned(_) | Self::Buffered(_) => true,
+            Self::Shared(value) => value.is_large(),
+        }
+    }
+
+    /// Returns the number of bytes of the encoded value.
+    #[cfg(feature = "recording")]
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Inline(encoded) => encoded.len(),
+            Self::InArena(value) => value.0.len(),
+            Self::Owned(value) => value.len(),
+            Self::Shared(value) => value.len(),
+            Self::Buffered(value) => value.encoded.len(),
+        }
+    }
+}
+
+impl backend::Value for Value {
+    fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
+        match self {
+            Self::Owned(value) => value.decode(),
+            Self::Shared(value) => match Arc::try_unwrap(value) {
+                Ok(value) => value.decode(),
+                Err(value) => value.decode_again(),
+            },
+            other => other.decode_again(),
+        }
+    }
+
+    fn share(&mut self) -> Self {
+        let shared = match std::mem::replace(self, Self::EMPTY) {
+            Self::Shared(shared) => shared,
+            alone => Arc::new(alone),
+        };
+        *self = Self::Shared(Arc::clone(&shared));
+        Self::Shared(shared)
+    }
+}
+
+impl ArenaValue {
+    /// Returns `true` if the value, which is a `Result`, is an `Err`.
+    pub(crate) fn is_err(&self) -> bool {
+        !self.is_empty() && codec::is_err(&self.copy(0, 1))
+    }
+}
+
+impl Source for ArenaValue {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn copy(&self, at: usize, length: usize) -> Vec<u8> {
+        self.0.copy_to_vec(at, length)
+    }
+}
+
+impl OwnedValue {
+    pub(crate) fn new(bytes: Vec<u8>, is_counted: bool) -> Self {
+        Self { bytes, is_counted }
+    }
+
+    /// Returns the value, whose memory is that of the bytes if it is a `Vec<u8>`, a `String` or an
+    /// [`Encoded`].
+    fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
+        let Self { bytes, is_counted } = self;
+        if is_counted == (TypeId::of::<R>() == TypeId::of::<Encoded>()) {
+            return Self { bytes, is_counted }.decode_again();
+        }
+        codec::from_bytes(bytes).or_else(|bytes| Self { bytes, is_counted }.decode_again())
+    }
+
+    fn decode_again<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
+        match codec::contiguous_parts(&self.bytes).filter(|_| self.is_counted) {
+            None => codec::decode(&self.bytes),
+            Some((prefix, bytes)) => codec::decode(&[prefix.as_slice(), bytes].concat()),
+        }
+    }
+
+    fn is_err(&self) -> bool {
+        !self.is_counted && codec::is_err(&self.bytes)
+    }
+
+    #[cfg(feature = "recording")]
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode<R: DeserializeOwned + 'static>(
+        bytes: &[u8],
+        is_counted: bool,
+    ) -> Result<R, CodecError> {
+        let value = OwnedValue::new(bytes.to_vec(), is_counted);
+        let again = value.decode_again::<R>();
+        let decoded = value.decode::<R>();
+        assert_eq!(again.is_ok(), decoded.is_ok());
+        decoded
+    }
+
+    #[test]
+    fn counted_bytes_are_a_vector_a_text_or_encoded() {
+        assert_eq!(decode::<Vec<u8>>(b"text", true).unwrap(), b"text");
+        assert_eq!(decode::<String>(b"text", true).unwrap(), "text");
+        assert_eq!(decode::<Encoded>(b"text", true).unwrap().as_slice(), b"\x04text");
+        assert!(decode::<String>(b"\xff", true).is_err());
+    }
+
+    #[test]
+    fn bytes_that_are_not_counted_are_the_encoded_value() {
+        assert_eq!(decode::<(u8, String)>(b"\x07\x02ab", false).unwrap(), (7, "ab".to_owned()));
+        assert_eq!(decode::<Encoded>(b"\x07", false).unwrap().as_slice(), [7]);
+        assert!(decode::<(u8, String)>(b"\x07\x02a", false).is_err());
+    }
+
+    #[test]
+    fn the_memory_of_bytes_becomes_that_of_the_vector() {
+        let bytes = vec![7; 100];
+        let address = bytes.as_ptr();
+        let decoded: Vec<u8> = OwnedValue::new(bytes, true).decode().unwrap();
+        assert_eq!(decoded.as_ptr(), address);
+    }
+}

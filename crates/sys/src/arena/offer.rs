@@ -1,0 +1,194 @@
+//! Payloads that lie in the worker's own memory, from where the host copies them once.
+//!
+//! A payload in the arena is copied twice, into the arena and out of it. Where the host may read
+//! the memory of its worker, a large one stays where it is:
+//!
+//! ```text
+//! worker                                       host
+//! takes a block without payload, exports it,
+//! and names it and the payload's address   --> copies the payload, or refuses
+//! [does nothing to the payload]            <-- releases the block
+//! ```
+//! The worker offers a payload only if the host has said, in a word of the control page, that it
+//! may read. The host says so when it gets the first large payload through the arena, so that
+//! neither touches the page before. If it cannot read later, because the worker has become another
+//! user, it takes that back before it releases the block, and the worker sends the payload in
+//! another way.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::budget::{AllocError, WhenFull};
+use super::control::{self, Waiting};
+use super::loan::Loan;
+use super::result::ResultArena;
+use super::result_block::FrozenBlock;
+use crate::foreign_memory;
+
+/// Number of bytes from which on a payload is offered: a smaller one is copied twice in less time
+/// than a worker needs to wait for its host.
+pub const OFFERED: usize = 1 << 20;
+
+/// Number of bytes up to which a payload is offered: a larger one would keep a thread of the host
+/// for too long.
+pub const MOST_OFFERED: usize = 512 << 20;
+
+/// Values of the word in the control page.
+const UNKNOWN: u64 = 0;
+const READS: u64 = 1;
+const REFUSES: u64 = 2;
+
+/// An offered payload, as its worker sees it.
+#[derive(Debug)]
+pub struct Offer(FrozenBlock);
+
+impl ResultArena {
+    /// Returns an offer for a payload of `length` bytes, which is named by a message that must
+    /// follow. Returns `None` if the host has to get the payload in another way.
+    pub fn offer(self: &Arc<Self>, length: usize) -> Option<Offer> {
+        if !(OFFERED..=MOST_OFFERED).contains(&length) || self.offers() != READS {
+            return None;
+        }
+        let block: Result<_, AllocError> = self.allocate_block(0, WhenFull::Exceed);
+        let block = block.ok()?.freeze().ok()?;
+        block.export();
+        Some(Offer(block))
+    }
+
+    fn offers(&self) -> u64 {
+        control::offers(self.mapping()).load(Ordering::Acquire)
+    }
+}
+
+impl Offer {
+    /// Returns the offset of the block for the message.
+    pub fn offset(&self) -> usize {
+        self.0.offset()
+    }
+
+    /// Blocks until the host no longer needs the payload. Returns `false` if it has not copied it.
+    ///
+    /// The host releases the block when it handles the message, and kills the worker when it does
+    /// not go on itself.
+    pub fn wait(self) -> bool {
+        let arena = self.0.arena();
+        let waiting = Waiting::announce(arena.mapping());
+        loop {
+            let seen = waiting.seen();
+            if self.0.is_released() {
+                return arena.offers() == READS;
+            }
+            waiting.sleep(seen);
+        }
+    }
+}
+
+/// The right of a host to read the memory of its worker.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// 0 while the worker is not known.
+    pid: AtomicU64,
+}
+
+impl Reader {
+    pub(super) fn set_worker(&self, pid: u32) {
+        self.pid.store(pid.into(), Ordering::Relaxed);
+    }
+
+    /// Lets the worker offer payloads from now on, if this process may read them. It is asked once.
+    pub(super) fn decide(&self, word: &AtomicU64) {
+        let pid = self.pid();
+        if word.load(Ordering::Relaxed) == UNKNOWN && pid != 0 {
+            let answer = if foreign_memory::is_readable(pid) { READS } else { REFUSES };
+            word.store(answer, Ordering::Release);
+        }
+    }
+
+    fn pid(&self) -> u32 {
+        u32::try_from(self.pid.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+}
+
+impl Loan {
+    /// Copies the payload that the worker offers by this block. The worker may be lying, or have
+    /// ended: see [`foreign_memory::copy_from`].
+    ///
+    /// # Errors
+    /// As `copy_from`.
+    pub fn copy_offered(&self, address: u64, length: usize) -> io::Result<Vec<u8>> {
+        foreign_memory::copy_from(self.view().reader().pid(), address, length)
+    }
+
+    /// Refuses this offer, and all later ones.
+    pub fn refuse(&self) {
+        control::offers(self.view().mapping()).store(REFUSES, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::super::{ResultView, Terms};
+    use super::*;
+
+    /// Returns both ends of an arena whose worker is this process.
+    fn arena() -> (Arc<ResultView>, Arc<ResultArena>) {
+        let host = ResultView::create("test", 8 << 20, usize::MAX, Terms::default()).unwrap();
+        let descriptor = host.as_fd().try_clone_to_owned().unwrap();
+        let worker = ResultArena::open(descriptor, host.len(), Terms::default()).unwrap();
+        host.set_worker(std::process::id());
+        (host, worker)
+    }
+
+    /// Has a large payload pass through the arena.
+    fn pass(host: &Arc<ResultView>, worker: &Arc<ResultArena>) {
+        let (offset, length) = worker.put(&[&vec![1; OFFERED]]).unwrap();
+        drop(host.loan(offset, length).unwrap());
+    }
+
+    #[test]
+    fn offers_begin_with_the_second_large_payload() {
+        let (host, worker) = arena();
+        assert!(worker.offer(OFFERED).is_none());
+        pass(&host, &worker);
+        for length in [OFFERED - 1, MOST_OFFERED + 1] {
+            assert!(worker.offer(length).is_none());
+        }
+        let payload: Vec<u8> = (0..251).cycle().take(OFFERED).collect();
+        let offer = worker.offer(payload.len()).unwrap();
+        let loan = host.loan_buffer(offer.offset(), 0).unwrap();
+        let address = payload.as_ptr().expose_provenance() as u64;
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(move || offer.wait());
+            assert_eq!(loan.copy_offered(address, payload.len()).unwrap(), payload);
+            drop(loan);
+            assert!(waits.join().unwrap());
+        });
+        // Its block is free again.
+        worker.reclaim();
+        assert_eq!(worker.used(), 0);
+    }
+
+    #[test]
+    fn an_offer_that_is_refused_is_the_last_one() {
+        let (host, worker) = arena();
+        pass(&host, &worker);
+        let offer = worker.offer(OFFERED).unwrap();
+        let loan = host.loan_buffer(offer.offset(), 0).unwrap();
+        loan.refuse();
+        drop(loan);
+        assert!(!offer.wait());
+        pass(&host, &worker);
+        assert!(worker.offer(OFFERED).is_none());
+    }
+
+    #[test]
+    fn a_worker_that_the_host_does_not_know_never_offers() {
+        let (host, worker) = arena();
+        host.set_worker(0);
+        pass(&host, &worker);
+        assert!(worker.offer(OFFERED).is_none());
+    }
+}

@@ -1,0 +1,89 @@
+//! Reads the memory of another process, with one copy and without its help.
+//!
+//! The kernel allows that to the process's ancestors and others of its user, unless the process has
+//! forbidden it (by `PR_SET_DUMPABLE`, or because it runs as another user), or the administrator
+//! has (`kernel.yama.ptrace_scope` of 2 and more).
+
+use std::io;
+
+use crate::memory;
+
+/// Returns `true` if this process may read the memory of another one.
+pub fn is_readable(pid: u32) -> bool {
+    let mut byte = [0];
+    // No process has memory there, which the kernel looks at after the permission.
+    let read = read_once(pid, NOWHERE, byte.as_mut_ptr(), byte.len());
+    read.is_err_and(|error| error.raw_os_error() == Some(libc::EFAULT))
+}
+
+/// Copies `length` bytes at an address of another process, in their current state.
+///
+/// The number of a process that has ended may be another one's. So look after this whether the
+/// process still exists.
+///
+/// # Errors
+/// `OutOfMemory` if this process lacks the memory; otherwise the system's error, with `EFAULT` if
+/// the process has not all of that memory.
+pub fn copy_from(pid: u32, address: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut copy = memory::try_vec_with_capacity(length)?;
+    while copy.len() < length {
+        let (at, left) = (copy.len(), length - copy.len());
+        let to = copy.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        let read = read_once(pid, address.saturating_add(at as u64), to, left)?;
+        if read == 0 || read > left {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // SAFETY: the vector has room for `length` bytes, and the kernel has written these.
+        unsafe { copy.set_len(at + read) };
+    }
+    Ok(copy)
+}
+
+/// An address that is never mapped: the first page is reserved.
+const NOWHERE: u64 = 8;
+
+/// Reads up to `length` bytes to `to`, which has room for them, and returns their number.
+fn read_once(pid: u32, address: u64, to: *mut u8, length: usize) -> io::Result<usize> {
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let address = usize::try_from(address).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let here = libc::iovec { iov_base: to.cast(), iov_len: length };
+    let there =
+        libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: length };
+    // SAFETY: the kernel writes to `length` bytes at most, which the callers have room for, and
+    // only reads the other process.
+    let read = unsafe { libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0) };
+    usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn memory_of_this_process_can_be_copied() {
+        let memory: Vec<u8> = (0..251).cycle().take(3 << 20).collect();
+        let pid = std::process::id();
+        assert!(is_readable(pid));
+        let address = memory[7..].as_ptr().addr() as u64;
+        assert_eq!(copy_from(pid, address, memory.len() - 7).unwrap(), memory[7..]);
+        assert_eq!(copy_from(pid, address, 0).unwrap(), []);
+    }
+
+    #[test]
+    fn memory_that_a_process_does_not_have_is_an_error() {
+        let error = copy_from(std::process::id(), NOWHERE, 1 << 20).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
+        let error = copy_from(std::process::id(), NOWHERE, usize::MAX / 4).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_readable() {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert!(!is_readable(child.id()));
+        assert!(copy_from(child.id(), NOWHERE, 1).is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! Values that stay in this process's memory until the host has copied them.
+
+use brigade_sys::arena::Offer;
+use brigade_wire::{Outcome, codec};
+
+use super::caller::{Calls, Store};
+
+/// A value that the host copies from the memory of the [calls](Calls), which stays as it is until
+/// then.
+pub(super) struct Offered {
+    offer: Offer,
+    memory: Kept,
+}
+
+/// The memory of a value.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kept {
+    /// [`Calls::result`], with the whole encoded value.
+    Result,
+    /// [`Calls::leftover`]. The encoded value begins with the number of bytes if they are counted.
+    Leftover { is_counted: bool },
+}
+
+impl Offered {
+    pub(super) fn new(offer: Offer, memory: Kept) -> Self {
+        Self { offer, memory }
+    }
+
+    pub(super) fn outcome(&self, result: &[u8], leftover: &[u8]) -> Outcome<'static> {
+        let bytes = self.memory.of(result, leftover);
+        Outcome::Offered(brigade_wire::Offered {
+            block: self.offer.offset() as u64,
+            address: bytes.as_ptr().expose_provenance() as u64,
+            length: bytes.len() as u64,
+            is_counted: matches!(self.memory, Kept::Leftover { is_counted: true }),
+        })
+    }
+
+    /// Blocks until the host does not need the memory any more. Returns the outcome to send in
+    /// place of the first one if the host could not copy the value.
+    pub(super) fn wait<'a>(self, store: &Store<'_>, calls: &'a mut Calls) -> Option<Outcome<'a>> {
+        if self.offer.wait() {
+            return None;
+        }
+        tracing::debug!(
+            "the host cannot read this worker's memory, and gets a result through its own"
+        );
+        Some(self.memory.stored(store, calls))
+    }
+}
+
+impl Kept {
+    fn of<'a>(self, result: &'a [u8], leftover: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Result => result,
+            Self::Leftover { .. } => leftover,
+        }
+    }
+
+    /// Returns the outcome with a copy of the value.
+    fn stored<'a>(self, store: &Store<'_>, calls: &'a mut Calls) -> Outcome<'a> {
+        let bytes = self.of(&calls.result, &calls.leftover);
+        let counted = codec::contiguous_parts(&calls.leftover).map(|(prefix, _)| prefix);
+        let counted = counted.filter(|_| matches!(self, Self::Leftover { is_counted: true }));
+        let prefix = counted.as_ref().map_or(&[][..], codec::Prefix::as_slice);
+        if let Some(location) = store.put(&[prefix, bytes]) {
+            return Outcome::InArena(location);
+        }
+        if matches!(self, Self::Leftover { .. }) {
+            calls.result.clear();
+            calls.result.extend_from_slice(prefix);
+            calls.result.append(&mut calls.leftover);
+        }
+        Outcome::Value(&calls.result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::sync::Arc;
+
+    use brigade_sys::arena::{OFFERED, ResultArena, ResultView, Terms};
+    use brigade_sys::control::ControlSocket;
+
+    use super::*;
+    use crate::arenas::Arenas;
+    use crate::control::Control;
+
+    /// Returns the host's end of an arena of `bytes` bytes, and the arenas of this process as its
+    /// worker, which may offer.
+    fn arenas(bytes: usize) -> (Arc<ResultView>, Arenas) {
+        let host = ResultView::create("test", bytes, usize::MAX, Terms::default()).unwrap();
+        let descriptor = host.as_fd().try_clone_to_owned().unwrap();
+        let results = ResultArena::open(descriptor, host.len(), Terms::default()).unwrap();
+        host.set_worker(std::process::id());
+        let (offset, length) = results.put(&[&vec![1; OFFERED]]).unwrap();
+        drop(host.loan(offset, length).unwrap());
+        let control = Arc::new(Control::new(ControlSocket::pair().unwrap().0));
+        (host, Arenas::of_results(results, &control))
+    }
+
+    /// Returns the outcome that follows a refusal of this value.
+    fn refused(
+        host: &Arc<ResultView>,
+        arenas: &Arenas,
+        calls: &mut Calls,
+        memory: Kept,
+    ) -> Vec<u8> {
+        let store = calls.offering_store(Some(arenas));
+        let offered = Offered::new(arenas.results.offer(OFFERED).unwrap(), memory);
+        let loan = host.loan_buffer(offered.offer.offset(), 0).unwrap();
+        loan.refuse();
+        drop(loan);
+        match offered.wait(&store, calls).unwrap() {
+            Outcome::InArena(location) => {
+                let (offset, length) = (location.offset as usize, location.length as usize);
+                host.loan(offset, length).unwrap().copy_to_vec(0, length)
+            }
+            Outcome::Value(value) => value.to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_refused_value_is_sent_through_the_arena_or_the_link() {
+        for room in [8 * OFFERED, OFFERED + (1 << 16)] {
+            let counted = Kept::Leftover { is_counted: true };
+            for memory in [Kept::Result, counted, Kept::Leftover { is_counted: false }] {
+                let (host, arenas) = arenas(room);
+                let mut calls = Calls::new(usize::MAX);
+                let value = vec![7; OFFERED + (1 << 17)];
+                let mut expected = Vec::new();
+                match memory {
+                    Kept::Leftover { is_counted: true } => {
+                        codec::encode(&value, &mut expected, usize::MAX).unwrap();
+                    }
+                    _ => expected.clone_from(&value),
+                }
+                match memory {
+                    Kept::Result => calls.result = value,
+                    Kept::Leftover { .. } => calls.leftover = value,
+                }
+                assert!(refused(&host, &arenas, &mut calls, memory) == expected, "{memory:?}");
+            }
+        }
+    }
+}
