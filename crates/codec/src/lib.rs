@@ -24,9 +24,11 @@ mod codec;
 mod contiguous;
 mod encoded;
 mod error;
+mod owned;
 mod reason;
 
 pub use codec::{Source, chain, decode, decode_from, decode_with, encode, is_err};
 pub use contiguous::{Prefix, contiguous_parts, from_bytes, into_bytes};
 pub use encoded::Encoded;
 pub use error::CodecError;
+pub use owned::Owned;

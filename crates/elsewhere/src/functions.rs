@@ -44,6 +44,7 @@ failing! {
     poll(*mut pollfd, u64, c_int) -> c_int = -1;
     prctl(c_int, impl Sized) -> c_int = -1;
     pread(c_int, *mut c_void, usize, off_t) -> isize = -1;
+    process_vm_writev(pid_t, *const crate::iovec, u64, *const crate::iovec, u64, u64) -> isize = -1;
     process_vm_readv(pid_t, *const crate::iovec, u64, *const crate::iovec, u64, u64) -> isize = -1;
     pthread_kill(usize, c_int) -> c_int = crate::ENOSYS;
     pthread_self() -> usize = 0;

@@ -247,6 +247,11 @@ impl TaskCell {
         Some(with(argument, shape, span))
     }
 
+    /// Returns the bytes of an argument that the host keeps.
+    pub(crate) fn kept_bytes(&self) -> Option<Arc<Vec<u8>>> {
+        self.with_argument(|argument, _, _| Some(argument.whole()?.kept()?.bytes()))?
+    }
+
     /// Returns a buffer of the argument.
     pub(crate) fn buffer(&self, wanted: buffers::Key) -> Option<SharedBuf> {
         self.with_argument(|argument, _, _| buffers::find(argument.whole()?.buffers(), wanted))?

@@ -45,18 +45,18 @@
 mod attendant;
 mod carry_out;
 mod collect;
-mod copy_offered;
+mod copy_large;
 mod death;
 mod deferred;
 mod failure;
 mod handle_event;
 mod interrupted;
+mod large;
 mod lifecycle;
 mod look;
 #[cfg(feature = "recording")]
 mod measure;
 mod observer;
-mod offered;
 mod outcome;
 mod owner;
 #[cfg(feature = "recording")]

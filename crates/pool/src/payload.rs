@@ -1,6 +1,7 @@
 //! Encoded arguments and values on the host: in a buffer or, if large, in memory shared with
 //! workers.
 
+mod kept;
 mod value;
 
 use std::any::type_name;
@@ -17,7 +18,8 @@ use serde::Serialize;
 
 use crate::buffers::{self, ItemBuffers};
 use crate::bytes::Bytes;
-pub use value::{ArenaValue, BufferedValue, OwnedValue, Value};
+pub use kept::KeptArgument;
+pub use value::{ArenaValue, BufferedValue, Value};
 pub(crate) use value::{Outcome, decode_with};
 
 /// From this size on, freeing memory returns it to the system, which takes long.
@@ -39,6 +41,7 @@ pub enum Argument {
     Inline(Bytes),
     /// Boxed, as the variants below, because each task has room for an argument but few are large.
     InArena(Box<SharedBlock>),
+    Kept(Box<KeptArgument>),
     Part(Box<Part>),
     /// One of the other variants, which ends with a list of buffers, or whose items do. Boxed
     /// because few arguments have buffers.
@@ -149,11 +152,16 @@ impl Argument {
         Self::Inline(encoded.into())
     }
 
+    /// Returns the argument, if it is copied to the worker that begins its task.
+    pub(crate) fn kept(&self) -> Option<&KeptArgument> {
+        if let Self::Kept(kept) = self { Some(kept) } else { None }
+    }
+
     /// Returns `true` if freeing the argument takes long.
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Inline(encoded) => encoded.size() >= LARGE,
-            Self::InArena(_) | Self::Buffered(_) => true,
+            Self::InArena(_) | Self::Kept(_) | Self::Buffered(_) => true,
             Self::Part(part) => part.whole.is_large(),
         }
     }
@@ -163,6 +171,7 @@ impl Argument {
         match self {
             Self::Inline(encoded) => encoded.size(),
             Self::InArena(block) => block.len(),
+            Self::Kept(kept) => kept.size(),
             Self::Part(part) => part.whole.size(),
             Self::Buffered(buffered) => buffered.encoded.size(),
         }
@@ -172,6 +181,7 @@ impl Argument {
         match self {
             Self::Inline(encoded) => encoded,
             Self::InArena(block) => block.as_bytes(),
+            Self::Kept(kept) => kept.encoded(),
             Self::Part(part) => &part.whole.as_bytes()[part.range.clone()],
             Self::Buffered(buffered) => buffered.encoded.as_bytes(),
         }
@@ -180,7 +190,7 @@ impl Argument {
     /// Returns the location in the arena of an argument that lies there.
     pub(crate) fn location(&self) -> Option<Location> {
         match self {
-            Self::Inline(_) => None,
+            Self::Inline(_) | Self::Kept(_) => None,
             Self::InArena(block) => {
                 let (offset, length) = (block.offset() as u64, block.len() as u64);
                 Some(Location { offset, length })
@@ -221,7 +231,7 @@ impl Argument {
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &SharedBuf> {
         let buffers = match self {
             Self::Buffered(buffered) => buffered.buffers.as_slice(),
-            Self::Inline(_) | Self::InArena(_) | Self::Part(_) => &[],
+            Self::Inline(_) | Self::InArena(_) | Self::Kept(_) | Self::Part(_) => &[],
         };
         buffers.iter().map(|(_, buffer)| buffer)
     }
@@ -263,7 +273,7 @@ impl Argument {
         let encoded = Self::of(self.as_bytes().to_vec(), arena);
         match self {
             Self::Buffered(buffered) => Self::with_buffers(encoded, buffered.buffers.clone()),
-            Self::Inline(_) | Self::InArena(_) | Self::Part(_) => encoded,
+            Self::Inline(_) | Self::InArena(_) | Self::Kept(_) | Self::Part(_) => encoded,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::needs::TaskNeeds;
-use crate::payload::Argument;
+use crate::payload::{Argument, KeptArgument};
 use crate::pool::Pool;
 use crate::submission::Submission;
 use crate::when_full::WhenFull;
@@ -256,20 +256,45 @@ where
 
     fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.pool.shared();
-        let submitted = self.unsubmitted(&argument).and_then(|task| {
-            let Submission { mut cell, retries, constraints, .. } = task;
-            shared.submit(&mut cell, None, retries, constraints, when_full)?;
-            Ok(Handle::new(cell))
-        });
-        submitted.map_err(|kind| SubmitError::new(kind, argument))
+        match KeptArgument::take(argument, shared.most_kept()) {
+            Ok(kept) => {
+                let bytes = kept.bytes();
+                let encoded = Argument::Kept(Box::new(kept));
+                let task = self.unsubmitted_with(|| Ok((self.function()?, encoded)));
+                self.submit_task(task, when_full)
+                    .map_err(|kind| SubmitError::new(kind, KeptArgument::give_back(bytes)))
+            }
+            Err(argument) => self
+                .submit_task(self.unsubmitted(&argument), when_full)
+                .map_err(|kind| SubmitError::new(kind, argument)),
+        }
+    }
+
+    #[inline]
+    fn submit_task(
+        &self,
+        task: Result<Submission, SubmitErrorKind>,
+        when_full: WhenFull,
+    ) -> Result<Handle<R>, SubmitErrorKind> {
+        let Submission { mut cell, retries, constraints, .. } = task?;
+        self.pool.shared().submit(&mut cell, None, retries, constraints, when_full)?;
+        Ok(Handle::new(cell))
     }
 
     /// Makes the task, which is not submitted yet.
     #[inline]
     fn unsubmitted(&self, argument: &A) -> Result<Submission, SubmitErrorKind> {
+        self.unsubmitted_with(|| self.prepare(argument))
+    }
+
+    #[inline]
+    fn unsubmitted_with(
+        &self,
+        prepare: impl FnOnce() -> Result<(FunctionRef, Argument), SubmitErrorKind>,
+    ) -> Result<Submission, SubmitErrorKind> {
         let shared = self.pool.shared();
         self.options.needs.check()?;
-        let (function, encoded) = self.prepare(argument)?;
+        let (function, encoded) = prepare()?;
         let TaskOptions { label, retries, .. } = &self.options;
         let (deadlines, constraints) = self.options.constraints(&shared.config);
         let id = shared.next_task_ids(1);
@@ -281,12 +306,16 @@ where
         Ok(Submission { cell, retries: *retries, constraints, place: None })
     }
 
+    #[inline]
+    fn function(&self) -> Result<FunctionRef, SubmitErrorKind> {
+        self.function.clone().map_err(|message| SubmitErrorKind::Function { message })
+    }
+
     /// Resolves the function and encodes the argument.
     #[inline]
     pub(crate) fn prepare(&self, argument: &A) -> Result<(FunctionRef, Argument), SubmitErrorKind> {
         let shared = self.pool.shared();
-        let function =
-            self.function.clone().map_err(|message| SubmitErrorKind::Function { message })?;
+        let function = self.function()?;
         let limit = shared.config.supervisor.message_limit;
         let encoded = Argument::encode(argument, limit, shared.arguments())
             .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;

@@ -23,6 +23,7 @@
 //! | payload | [`ResultArena::put`] | by [`Loan::copy_into`], which copies |
 //! | buffer | [`ResultArena::allocate_block`] | by [`Loan::as_bytes`], in place |
 //! | offer | [`ResultArena::offer`] | by [`Loan::copy_offered`], from the worker's own memory |
+//! | landing | [`ResultArena::landing`] | not; it is [filled](Loan::fill) |
 //!
 //! The header of a payload is at the start of the block, that of a buffer at the end of a page of
 //! its own. The payload follows, and the block ends with a page.
@@ -74,6 +75,7 @@ mod budget;
 mod control;
 mod counters;
 mod foreign;
+mod landing;
 mod lent;
 mod loan;
 mod loans;
@@ -93,6 +95,7 @@ pub use argument::{ArgumentArena, ArgumentBlock, SharedBlock};
 pub use budget::{AllocError, Protection, WhenFull, default_budget};
 pub use control::Terms;
 pub use foreign::ForeignArena;
+pub use landing::Landing;
 pub use lent::LentBlock;
 pub use loan::{Loan, ResultView};
 pub use offer::{MOST_OFFERED, OFFERED, Offer};

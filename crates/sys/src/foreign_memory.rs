@@ -1,4 +1,4 @@
-//! Reads the memory of another process, with one copy and without its help.
+//! Copies memory of another process, once and without its help.
 //!
 //! The kernel allows that to the process's ancestors and others of its user, unless the process has
 //! forbidden it (by `PR_SET_DUMPABLE`, or because it runs as another user), or the administrator
@@ -37,6 +37,34 @@ pub fn copy_from(pid: u32, address: u64, length: usize) -> io::Result<Vec<u8>> {
         unsafe { copy.set_len(at + read) };
     }
     Ok(copy)
+}
+
+/// Copies bytes to an address of another process.
+///
+/// # Errors
+/// The system's error, with `EFAULT` if the process has not all of that memory. Then some bytes may
+/// have been copied.
+///
+/// # Safety
+/// The process is not this one, and cannot be reaped meanwhile: its number belongs to it.
+pub(crate) unsafe fn copy_to(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
+    let address = usize::try_from(address).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut done = 0;
+    while done < bytes.len() {
+        let left = &bytes[done..];
+        let here = libc::iovec { iov_base: left.as_ptr().cast_mut().cast(), iov_len: left.len() };
+        let to = std::ptr::without_provenance_mut(address.saturating_add(done));
+        let there = libc::iovec { iov_base: to, iov_len: left.len() };
+        // SAFETY: the kernel only reads the slice, and writes to another process, which the caller
+        // says is the right one.
+        let written =
+            unsafe { libc::process_vm_writev(pid, &raw const here, 1, &raw const there, 1, 0) };
+        match usize::try_from(written).map_err(|_| io::Error::last_os_error())? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => done += written,
+        }
+    }
+    Ok(())
 }
 
 /// An address that is never mapped: the first page is reserved.

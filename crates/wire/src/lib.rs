@@ -66,7 +66,7 @@ pub use error::MessageError;
 pub use ids::{Attempt, TaskId, WorkerId, seed_of_input, stable_hash};
 pub use location::Location;
 pub use message::{
-    Chunk, Finished, FinishedInline, FromWorker, Function, Item, Run, RunInline, RunLimits,
-    TRACE_CONTEXT_LIMIT, ToWorker,
+    Chunk, Finished, FinishedInline, FromWorker, Function, Item, Kept, Run, RunInline, RunLimits,
+    TRACE_CONTEXT_LIMIT, ToWorker, Wanted,
 };
 pub use outcome::{Buffered, Offered, Outcome, PanicReport};

@@ -9,11 +9,12 @@
 //! then     bits 0..32 items, 32..64 budget in microseconds                (Run of a chunk)
 //! then     soft and hard limit in nanoseconds, all ones for none          (Run with limits)
 //! then     offset in an arena, and length there        (Run with its argument in the arena)
+//! then     twice the length, + 1 if it begins the argument           (Run with a kept argument)
 //! then     length of a trace context                   (Run with a trace context)
 //! then     length of a text of granted resources       (Run with resources)
 //!
 //! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with shared buffers, 16
-//! with a trace context, 32 with resources. The bytes of a name, then of a trace context, and then
+//! with a trace context, 32 with resources, 64 with an argument that the host has kept. The bytes of a name, then of a trace context, and then
 //! of the resources end the head.
 //! Flag of a Stop: 1 the worker stops after the next task, which it runs in its own process.
 //! Flag of a finished task: 1 the worker asks to be replaced.
@@ -78,6 +79,8 @@ pub struct Run<'a> {
     pub limits: RunLimits,
     /// Set if the encoded argument lies in the pool's arena of arguments and not in the message.
     pub location: Option<Location>,
+    /// Set if the host has kept the encoded argument, and copies it when the task begins.
+    pub kept: Option<Kept>,
     /// `true` if the argument, or each item of a chunk, ends with a [list of
     /// buffers](crate::buffers).
     pub has_buffers: bool,
@@ -87,6 +90,15 @@ pub struct Run<'a> {
     pub granted: Option<&'a str>,
     /// The encoded argument; for a chunk, its [items](crate::items).
     pub argument: &'a [u8],
+}
+
+/// An argument that the host has kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Number of bytes, less than 2^63.
+    pub length: u64,
+    /// `true` if the encoded argument begins with this number, which is not copied.
+    pub is_counted: bool,
 }
 
 /// Several items in one frame. The worker reports an outcome for each item, then
@@ -116,11 +128,24 @@ pub enum FromWorker<'a> {
         /// Position of the task's state word in the shared table.
         ring_index: u16,
     },
+    /// The worker has begun a task whose argument the host has [kept](Kept), and waits for it.
+    Wants(Wanted),
     /// The [buffers](crate::buffers) of the task that finishes next which the worker continues to
     /// use after its end.
     Keeps(&'a [u8]),
     /// The buffers that the worker kept and no longer uses.
     Releases(&'a [u8]),
+}
+
+/// Memory of a worker for an argument: see [`Landing`](brigade_sys::arena::Landing).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Position of the task's state word in the shared table.
+    pub ring_index: u16,
+    /// Offset of the block in the arena of results.
+    pub block: u64,
+    /// Address of the memory in the worker; 0 if the block has the room.
+    pub address: u64,
 }
 
 /// The end of an attempt.
@@ -166,6 +191,7 @@ const STOP: u8 = 3;
 const YOURSELF: u8 = 1;
 const KEEPS: u8 = 4;
 const RELEASES: u8 = 5;
+const WANTS: u8 = 6;
 const SKIPPED: u8 = 21;
 /// Added to the kind of an outcome if the outcome belongs to an item.
 const ITEM: u8 = 32;
@@ -177,6 +203,11 @@ const IS_LIMITED: u8 = 4;
 const HAS_BUFFERS: u8 = 8;
 const HAS_CONTEXT: u8 = 16;
 const HAS_GRANT: u8 = 32;
+const IS_KEPT: u8 = 64;
+
+/// The flags of a run.
+const KNOWN: u8 =
+    IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS | HAS_CONTEXT | HAS_GRANT | IS_KEPT;
 
 /// Flag of a finished task.
 const IS_WORN: u8 = 1;
@@ -203,7 +234,8 @@ impl<'a> ToWorker<'a> {
             | if run.limits.are_some() { IS_LIMITED } else { 0 }
             | if run.has_buffers { HAS_BUFFERS } else { 0 }
             | if run.trace_context.is_some() { HAS_CONTEXT } else { 0 }
-            | if run.granted.is_some() { HAS_GRANT } else { 0 };
+            | if run.granted.is_some() { HAS_GRANT } else { 0 }
+            | if run.kept.is_some() { IS_KEPT } else { 0 };
         push(head, first_word(kind, flags, run.ring_index, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
@@ -219,6 +251,9 @@ impl<'a> ToWorker<'a> {
         }
         if let Some(location) = run.location {
             push_location(head, location);
+        }
+        if let Some(Kept { length, is_counted }) = run.kept {
+            push(head, length << 1 | u64::from(is_counted));
         }
         if let Some(context) = run.trace_context {
             assert!(context.len() <= TRACE_CONTEXT_LIMIT, "a trace context is at most 1 KiB long");
@@ -275,6 +310,7 @@ impl<'a> ToWorker<'a> {
                 chunk: None,
                 limits: RunLimits::NONE,
                 location: None,
+                kept: None,
                 has_buffers: false,
                 trace_context: None,
                 granted: None,
@@ -282,8 +318,7 @@ impl<'a> ToWorker<'a> {
             }));
         }
         let types = if kind == RUN_NAME { reader.word()? } else { 0 };
-        if flags & !(IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS | HAS_CONTEXT | HAS_GRANT) != 0
-        {
+        if flags & !KNOWN != 0 {
             return Err(MessageError::Decode("unknown flags"));
         }
         let chunk =
@@ -294,6 +329,8 @@ impl<'a> ToWorker<'a> {
             RunLimits::NONE
         };
         let location = if flags & IN_ARENA != 0 { Some(reader.location()?) } else { None };
+        let kept = if flags & IS_KEPT != 0 { Some(reader.word()?) } else { None };
+        let kept = kept.map(|word| Kept { length: word >> 1, is_counted: word & 1 == 1 });
         let context = if flags & HAS_CONTEXT != 0 { Some(reader.word()?) } else { None };
         let granted = if flags & HAS_GRANT != 0 { Some(reader.word()?) } else { None };
         let function = match kind {
@@ -318,6 +355,7 @@ impl<'a> ToWorker<'a> {
             chunk,
             limits,
             location,
+            kept,
             has_buffers: flags & HAS_BUFFERS != 0,
             trace_context,
             granted,

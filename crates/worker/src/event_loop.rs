@@ -31,7 +31,8 @@ use brigade_sys::executable::EntryPoint;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
-    Finished, FinishedInline, FromWorker, Function, Item, Location, Outcome, Run, ToWorker,
+    Finished, FinishedInline, FromWorker, Function, Item, Kept, Location, Outcome, Run, ToWorker,
+    Wanted,
 };
 
 use crate::arenas::Arenas;
@@ -181,8 +182,15 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             }
             let answer = match run.chunk {
                 None => {
+                    let owned = match run.kept {
+                        None => None,
+                        Some(kept) => {
+                            let arenas = self.runner.arenas.as_ref();
+                            self.reporter.fetch(arenas, ring_index, kept)?
+                        }
+                    };
                     let mut emitter = Emitter::new(&mut self.reporter, &self.slots, ring_index);
-                    let answer = self.runner.run(&run, &mut self.lent, &mut emitter);
+                    let answer = self.runner.run(&run, owned, &mut self.lent, &mut emitter);
                     emitter.finish()?;
                     answer
                 }
@@ -246,6 +254,7 @@ impl Runner {
     fn run<S: LinkSender>(
         &mut self,
         run: &Run<'_>,
+        owned: Option<(Vec<u8>, bool)>,
         lent: &mut Lent,
         emitter: &mut Emitter<'_, S>,
     ) -> Answer {
@@ -254,14 +263,22 @@ impl Runner {
             Err(reason) => return Some(Uncommon::boxed(Outcome::UnknownFunction(reason))),
         };
         let Self { arenas, calls, .. } = self;
-        let Some(argument) = argument(arenas.as_ref(), run) else {
-            let reason = "the location of the argument is out of bounds".to_owned();
-            return Some(Uncommon::boxed(Outcome::ArgumentCodec(reason)));
+        let argument = if run.kept.is_some() && owned.is_none() {
+            Err("the worker has no memory for the argument")
+        } else {
+            argument(arenas.as_ref(), run).ok_or("the location of the argument is out of bounds")
+        };
+        let argument = match argument {
+            Ok(argument) => argument,
+            Err(reason) => {
+                return Some(Uncommon::boxed(Outcome::ArgumentCodec(reason.to_owned())));
+            }
         };
         let store = calls.offering_store(arenas.as_ref());
         let mut put = |parts: &[&[u8]]| store.put_value(parts);
         let mut outlet = ArenaOutlet { emitter, store: &store };
         let mut caller = Caller::new(run, calls, &store, &mut put, Some(&mut outlet));
+        caller.set_owned(owned);
         caller.call(entry, run.task, argument, lent)
     }
 
@@ -336,6 +353,27 @@ impl<S: LinkSender> Reporter<S> {
 
     fn announce(&mut self) -> Result<(), LoopError> {
         self.sender.announce().map_err(LoopError::Send)
+    }
+
+    /// Gets an argument that the host has kept. Returns `None` if there is no memory for it.
+    #[cold]
+    fn fetch(
+        &mut self,
+        arenas: Option<&Arenas>,
+        ring_index: u16,
+        kept: Kept,
+    ) -> Result<Option<(Vec<u8>, bool)>, LoopError> {
+        let (Some(arenas), Ok(length)) = (arenas, usize::try_from(kept.length)) else {
+            return Ok(None);
+        };
+        loop {
+            let Some(landing) = arenas.results.landing(length) else { return Ok(None) };
+            let (block, address) = (landing.offset() as u64, landing.address());
+            self.send(&FromWorker::Wants(Wanted { ring_index, block, address }))?;
+            if let Some(bytes) = landing.wait() {
+                return Ok(Some((bytes, kept.is_counted)));
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use brigade_sys::executable::{
     Adapter, EntryError, EntryPoint, Invocation, WithBuffers, entry_point,
 };
 use brigade_sys::memory::to_vec;
-use brigade_wire::codec::{self, CodecError};
+use brigade_wire::codec::{self, CodecError, Owned};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::exporting;
 use serde::Serialize;
@@ -53,13 +53,23 @@ where
 /// Decodes the argument.
 #[inline]
 pub(crate) fn decode<A: DeserializeOwned + 'static>(
-    invocation: &Invocation<'_>,
+    invocation: &mut Invocation<'_>,
 ) -> Result<A, EntryError> {
     let argument = match invocation.with_buffers {
+        None if invocation.owned.is_some() => decode_owned(&mut invocation.owned),
         None => codec::decode_with(invocation.argument, to_vec),
         Some(with_buffers) => decode_with(with_buffers, invocation.argument),
     };
     argument.map_err(|error| EntryError::Argument(codec::chain(&error)))
+}
+
+/// Decodes an argument in memory of its own.
+#[cold]
+fn decode_owned<A: DeserializeOwned + 'static>(
+    owned: &mut Option<(Vec<u8>, bool)>,
+) -> Result<A, CodecError> {
+    let (bytes, is_counted) = owned.take().unwrap_or_default();
+    Owned::new(bytes, is_counted).decode()
 }
 
 /// Decodes an argument that has shared buffers.

@@ -82,6 +82,9 @@ fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(
         FromWorker::Keeps(_) | FromWorker::Releases(_) => {
             return Err("keeps a shared buffer, of which it has none".to_owned());
         }
+        FromWorker::Wants(_) => {
+            return Err("asked for an argument that was not kept".to_owned());
+        }
         FromWorker::Skipped { task, attempt, .. } => {
             (Event::Skipped { worker, task, attempt }, EventData::Nothing)
         }

@@ -20,7 +20,7 @@ use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Assignment;
-use crate::payload::{Argument, ArgumentRef, Value};
+use crate::payload::{Argument, ArgumentRef, KeptArgument, Value};
 
 /// Returns a clause that fits after "because".
 fn reason(why: RetryWhy) -> &'static str {
@@ -305,11 +305,17 @@ impl Core {
             let inlined = whole.filter(|_| has_buffers).and_then(|whole| {
                 whole.inlined(chunk.is_some(), limit, |buffer| connection.share(process, buffer))
             });
-            bytes = inlined.as_ref().map_or(argument.as_bytes().len(), Vec::len);
+            bytes = whole.filter(|_| inlined.is_none()).map_or(0, Argument::size);
+            bytes = inlined.as_ref().map_or(bytes, Vec::len);
+            let results = connection.results.as_ref();
+            let kept = whole
+                .and_then(Argument::kept)
+                .filter(|_| results.map(|results| results.reach()).is_some());
             let reads_arena = connection.reads_arguments();
             let location = whole.and_then(Argument::location);
             let (location, argument): (_, &[u8]) = match (&inlined, location) {
                 (Some(inlined), _) => (None, inlined),
+                _ if kept.is_some() => (None, &[]),
                 (None, Some(location)) if reads_arena => (Some(location), &[]),
                 _ => (None, argument.as_bytes()),
             };
@@ -321,6 +327,7 @@ impl Core {
                 chunk,
                 limits: cell.deadlines().map_or(RunLimits::NONE, TaskDeadlines::run_limits),
                 location,
+                kept: kept.map(KeptArgument::kept),
                 has_buffers,
                 trace_context,
                 granted: granted.as_deref(),

@@ -64,7 +64,7 @@ use brigade_wire::link::ring::SPIN;
 use brigade_wire::ring::{Doorbell, Listener};
 
 use super::deferred::Deferred;
-use super::offered::ToCopy;
+use super::large::ToCopy;
 use super::outcome::{EventData, RunReport};
 use super::shared::{Core, Shared};
 use crate::bytes::Bytes;
@@ -86,6 +86,13 @@ impl Shared {
     /// Returns the arena for large arguments.
     pub(crate) fn arguments(&self) -> Option<&Arc<ArgumentArena>> {
         self.collecting.as_ref()?.arguments.as_ref().filter(|_| !self.is_forked())
+    }
+
+    /// Returns the number of bytes up to which a large argument stays with its task: the limit of
+    /// messages, or 0 if links copy all arguments.
+    #[inline]
+    pub(crate) fn most_kept(&self) -> usize {
+        if self.collecting.is_some() { self.config.supervisor.message_limit } else { 0 }
     }
 
     /// Handles all outcomes that have arrived.
@@ -249,7 +256,7 @@ impl Core {
                 break;
             };
             // After a malformed message, the rest is ignored.
-            if *broken || worker_slot.is_copied || !end.has_more() {
+            if *broken || worker_slot.awaits_copy || !end.has_more() {
                 break;
             }
             let memory = (results.as_ref(), kept, shared);
@@ -274,11 +281,11 @@ impl Core {
                     let event = Event::Finished { worker, task, attempt, run_time, worn };
                     self.handle(time, event, data, shared, deferred);
                 }
-                Next::Offered(offer) => {
+                Next::Large(large) => {
                     if let Some(worker_slot) = self.worker_slot_mut(worker) {
-                        worker_slot.is_copied = true;
+                        worker_slot.awaits_copy = true;
                         let process = Arc::clone(&worker_slot.process);
-                        deferred.work().to_copy.push(ToCopy { process, offer: *offer });
+                        deferred.work().to_copy.push(ToCopy { process, large: *large });
                     }
                 }
                 Next::Other(next) => {

@@ -12,7 +12,7 @@ use std::task::Waker;
 use brigade_supervisor::{Notes, WorkerProcess};
 use tracing::Level;
 
-use super::offered::ToCopy;
+use super::large::ToCopy;
 use crate::cell::{Completed, TaskCell, Waiters};
 use crate::payload::{Argument, Outcome};
 
@@ -35,7 +35,7 @@ pub(super) struct Work {
     /// Workers to start. Callers are woken before: they take less of a processor.
     pub(super) to_start: Vec<Arc<WorkerProcess>>,
     pub(super) notes: Notes,
-    /// Values in the memory of workers.
+    /// Values in the memory of workers, and arguments for it.
     pub(super) to_copy: Vec<ToCopy>,
     pub(super) to_free: Vec<ToFree>,
     pub(super) wake_reaper: bool,

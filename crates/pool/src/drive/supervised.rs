@@ -18,7 +18,7 @@ use super::collect::collecting::{ARENA, Collecting};
 use super::outcome::EventData;
 use super::owner::{self, Role};
 use super::shared::Shared;
-use super::{attendant, copy_offered, death};
+use super::{attendant, copy_large, death};
 use crate::cores;
 
 impl Supervised for Shared {
@@ -132,7 +132,7 @@ impl Supervised for Shared {
     }
 
     fn work(&self, work: Box<dyn Any + Send>) {
-        copy_offered::copy_left(work, self);
+        copy_large::copy_left(work, self);
     }
 
     /// Takes the lock only once, to do what is due and to read the next deadline: while tasks are

@@ -21,8 +21,8 @@ pub(super) struct WorkerSlot {
     pub(super) kept: Kept,
     /// The usage of its task, if that has a limit and was looked at.
     pub(super) measured: Option<Measured>,
-    /// The value that it offers is being copied: nothing more is read of it until then.
-    pub(super) is_copied: bool,
+    /// A large value or argument is being copied: nothing more is read of it until then.
+    pub(super) awaits_copy: bool,
     /// Its limit on memory was set for a task with a limit of its own.
     pub(super) is_prepared: bool,
 }
@@ -37,7 +37,7 @@ impl WorkerSlot {
             interrupted: None,
             kept,
             measured: None,
-            is_copied: false,
+            awaits_copy: false,
             is_prepared: false,
         }
     }

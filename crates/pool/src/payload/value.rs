@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brigade_sys::arena::Loan;
 use brigade_task::backend;
-use brigade_wire::codec::{self, CodecError, Encoded, Source};
+use brigade_wire::codec::{self, CodecError, Encoded, Owned, Source};
 use brigade_wire::shared::{SharedBuf, importing};
 use serde::de::DeserializeOwned;
 
@@ -20,7 +20,7 @@ pub enum Value {
     /// Boxed because all values are moved but few are in the arena.
     InArena(Box<ArenaValue>),
     /// One that was copied from its worker's memory. Boxed as above.
-    Owned(Box<OwnedValue>),
+    Owned(Box<Owned>),
     /// One of the other variants, shared by several owners that decode it.
     Shared(Arc<Value>),
     /// One of the first two variants. Boxed because few values have buffers.
@@ -50,14 +50,6 @@ pub struct BufferedValue {
 /// A value that lies in its worker's memory; see [`Value`].
 #[derive(Debug)]
 pub struct ArenaValue(pub(crate) Loan);
-
-/// A value that was copied from its worker's memory; see [`Value`].
-#[derive(Debug)]
-pub struct OwnedValue {
-    bytes: Vec<u8>,
-    /// The encoded value begins with the number of the bytes.
-    is_counted: bool,
-}
 
 /// The encoded value of a task, or its failure.
 pub(crate) type Outcome = backend::Outcome<Value>;
@@ -147,76 +139,5 @@ impl Source for ArenaValue {
 
     fn copy(&self, at: usize, length: usize) -> Vec<u8> {
         self.0.copy_to_vec(at, length)
-    }
-}
-
-impl OwnedValue {
-    pub(crate) fn new(bytes: Vec<u8>, is_counted: bool) -> Self {
-        Self { bytes, is_counted }
-    }
-
-    /// Returns the value, whose memory is that of the bytes if it is a `Vec<u8>`, a `String` or an
-    /// [`Encoded`].
-    fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
-        let Self { bytes, is_counted } = self;
-        if is_counted == (TypeId::of::<R>() == TypeId::of::<Encoded>()) {
-            return Self { bytes, is_counted }.decode_again();
-        }
-        codec::from_bytes(bytes).or_else(|bytes| Self { bytes, is_counted }.decode_again())
-    }
-
-    fn decode_again<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
-        match codec::contiguous_parts(&self.bytes).filter(|_| self.is_counted) {
-            None => codec::decode(&self.bytes),
-            Some((prefix, bytes)) => codec::decode(&[prefix.as_slice(), bytes].concat()),
-        }
-    }
-
-    fn is_err(&self) -> bool {
-        !self.is_counted && codec::is_err(&self.bytes)
-    }
-
-    #[cfg(feature = "recording")]
-    fn len(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn decode<R: DeserializeOwned + 'static>(
-        bytes: &[u8],
-        is_counted: bool,
-    ) -> Result<R, CodecError> {
-        let value = OwnedValue::new(bytes.to_vec(), is_counted);
-        let again = value.decode_again::<R>();
-        let decoded = value.decode::<R>();
-        assert_eq!(again.is_ok(), decoded.is_ok());
-        decoded
-    }
-
-    #[test]
-    fn counted_bytes_are_a_vector_a_text_or_encoded() {
-        assert_eq!(decode::<Vec<u8>>(b"text", true).unwrap(), b"text");
-        assert_eq!(decode::<String>(b"text", true).unwrap(), "text");
-        assert_eq!(decode::<Encoded>(b"text", true).unwrap().as_slice(), b"\x04text");
-        assert!(decode::<String>(b"\xff", true).is_err());
-    }
-
-    #[test]
-    fn bytes_that_are_not_counted_are_the_encoded_value() {
-        assert_eq!(decode::<(u8, String)>(b"\x07\x02ab", false).unwrap(), (7, "ab".to_owned()));
-        assert_eq!(decode::<Encoded>(b"\x07", false).unwrap().as_slice(), [7]);
-        assert!(decode::<(u8, String)>(b"\x07\x02a", false).is_err());
-    }
-
-    #[test]
-    fn the_memory_of_bytes_becomes_that_of_the_vector() {
-        let bytes = vec![7; 100];
-        let address = bytes.as_ptr();
-        let decoded: Vec<u8> = OwnedValue::new(bytes, true).decode().unwrap();
-        assert_eq!(decoded.as_ptr(), address);
     }
 }

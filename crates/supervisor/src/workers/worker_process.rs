@@ -379,6 +379,15 @@ impl WorkerProcess {
         self.reap()
     }
 
+    /// Copies bytes to an address of the process; see [`Process::write_memory`].
+    ///
+    /// # Errors
+    /// As there, and `NotFound` if the process was not started.
+    pub fn write_memory(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        let running = self.running.get().ok_or(io::ErrorKind::NotFound)?;
+        running.process.write_memory(address, bytes)
+    }
+
     /// Returns `true` if the process was started and has ended, even if that is not yet handled.
     pub fn has_ended(&self) -> bool {
         self.running.get().is_some_and(|running| running.process.has_ended())

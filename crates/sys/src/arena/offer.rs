@@ -19,8 +19,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::budget::{AllocError, WhenFull};
-use super::control::{self, Waiting};
+use super::budget::WhenFull;
+use super::control;
+use super::landing::wait_for_release;
 use super::loan::Loan;
 use super::result::ResultArena;
 use super::result_block::FrozenBlock;
@@ -36,7 +37,7 @@ pub const MOST_OFFERED: usize = 512 << 20;
 
 /// Values of the word in the control page.
 const UNKNOWN: u64 = 0;
-const READS: u64 = 1;
+const REACHES: u64 = 1;
 const REFUSES: u64 = 2;
 
 /// An offered payload, as its worker sees it.
@@ -47,17 +48,17 @@ impl ResultArena {
     /// Returns an offer for a payload of `length` bytes, which is named by a message that must
     /// follow. Returns `None` if the host has to get the payload in another way.
     pub fn offer(self: &Arc<Self>, length: usize) -> Option<Offer> {
-        if !(OFFERED..=MOST_OFFERED).contains(&length) || self.offers() != READS {
+        if !(OFFERED..=MOST_OFFERED).contains(&length) || !self.is_reached() {
             return None;
         }
-        let block: Result<_, AllocError> = self.allocate_block(0, WhenFull::Exceed);
-        let block = block.ok()?.freeze().ok()?;
+        let block = self.allocate_block(0, WhenFull::Exceed).ok()?.freeze().ok()?;
         block.export();
         Some(Offer(block))
     }
 
-    fn offers(&self) -> u64 {
-        control::offers(self.mapping()).load(Ordering::Acquire)
+    /// Returns `true` if the host has said that it reaches this process's memory.
+    pub(super) fn is_reached(&self) -> bool {
+        control::offers(self.mapping()).load(Ordering::Acquire) == REACHES
     }
 }
 
@@ -68,19 +69,9 @@ impl Offer {
     }
 
     /// Blocks until the host no longer needs the payload. Returns `false` if it has not copied it.
-    ///
-    /// The host releases the block when it handles the message, and kills the worker when it does
-    /// not go on itself.
     pub fn wait(self) -> bool {
-        let arena = self.0.arena();
-        let waiting = Waiting::announce(arena.mapping());
-        loop {
-            let seen = waiting.seen();
-            if self.0.is_released() {
-                return arena.offers() == READS;
-            }
-            waiting.sleep(seen);
-        }
+        wait_for_release(&self.0);
+        self.0.arena().is_reached()
     }
 }
 
@@ -96,11 +87,12 @@ impl Reader {
         self.pid.store(pid.into(), Ordering::Relaxed);
     }
 
-    /// Lets the worker offer payloads from now on, if this process may read them. It is asked once.
+    /// Lets the worker offer payloads and name memory for arguments from now on, if this process
+    /// reaches them. It is asked once.
     pub(super) fn decide(&self, word: &AtomicU64) {
         let pid = self.pid();
         if word.load(Ordering::Relaxed) == UNKNOWN && pid != 0 {
-            let answer = if foreign_memory::is_readable(pid) { READS } else { REFUSES };
+            let answer = if foreign_memory::is_readable(pid) { REACHES } else { REFUSES };
             word.store(answer, Ordering::Release);
         }
     }

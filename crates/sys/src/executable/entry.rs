@@ -11,6 +11,9 @@ pub type EntryPoint = fn(&mut Invocation<'_>) -> Result<(), EntryError>;
 pub struct Invocation<'a> {
     /// The encoded argument.
     pub argument: &'a [u8],
+    /// The argument in memory of its own, in place of `argument`; and `true` if its encoding begins
+    /// with the number of these bytes.
+    pub owned: Option<(Vec<u8>, bool)>,
     /// Receives the encoded value.
     pub result: &'a mut Vec<u8>,
     /// Maximum number of bytes of the encoded value.
@@ -67,6 +70,7 @@ impl<'a> Invocation<'a> {
     pub fn new(argument: &'a [u8], result: &'a mut Vec<u8>, limit: usize) -> Self {
         Self {
             argument,
+            owned: None,
             result,
             limit,
             store_large: None,
@@ -82,6 +86,7 @@ impl<'a> Invocation<'a> {
     pub fn reborrow(&mut self) -> Invocation<'_> {
         Invocation {
             argument: self.argument,
+            owned: self.owned.take(),
             result: self.result,
             limit: self.limit,
             store_large: self.store_large.as_deref_mut().map(|it| it as &mut StoreLarge<'_>),

@@ -6,7 +6,7 @@ use brigade_sys::clock::Monotonic;
 
 use super::outcome::{self, VALUE};
 use super::words::{Reader, first_word, push, split_first_word};
-use super::{Finished, FromWorker, IS_WORN, ITEM, Item, KEEPS, RELEASES, SKIPPED};
+use super::{Finished, FromWorker, IS_WORN, ITEM, Item, KEEPS, RELEASES, SKIPPED, WANTS, Wanted};
 use crate::buffers;
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
@@ -34,6 +34,11 @@ impl<'a> FromWorker<'a> {
                 push(head, first_word(SKIPPED, 0, *ring_index, attempt.get()));
                 return push(head, task.get());
             }
+            Self::Wants(Wanted { ring_index, block, address }) => {
+                push(head, first_word(WANTS, 0, *ring_index, 0));
+                push(head, *block);
+                return push(head, *address);
+            }
             Self::Keeps(_) => return push(head, first_word(KEEPS, 0, 0, 0)),
             Self::Releases(_) => return push(head, first_word(RELEASES, 0, 0, 0)),
         };
@@ -47,7 +52,7 @@ impl<'a> FromWorker<'a> {
                 outcome::payload(outcome)
             }
             Self::Keeps(buffers) | Self::Releases(buffers) => buffers,
-            Self::Skipped { .. } => &[],
+            Self::Skipped { .. } | Self::Wants(_) => &[],
         }
     }
 
@@ -71,6 +76,9 @@ impl<'a> FromWorker<'a> {
             let outcome = outcome::decode(kind, reader.0)?;
             return Ok(Self::Item(Item { ring_index, index: number, outcome }));
         }
+        if kind == WANTS {
+            return decode_wanted(ring_index, reader);
+        }
         if kind < VALUE {
             return decode_buffers(kind, reader.0);
         }
@@ -87,6 +95,16 @@ impl<'a> FromWorker<'a> {
         let outcome = outcome::decode(kind, reader.0)?;
         let worn = flags & IS_WORN != 0;
         Ok(Self::Finished(Finished { task, attempt, ring_index, run_time, began, worn, outcome }))
+    }
+}
+
+#[cold]
+fn decode_wanted(ring_index: u16, mut reader: Reader<'_>) -> Result<FromWorker<'_>, MessageError> {
+    let (block, address) = (reader.word()?, reader.word()?);
+    if reader.0.is_empty() {
+        Ok(FromWorker::Wants(Wanted { ring_index, block, address }))
+    } else {
+        Err(MessageError::Decode("bytes after a wanted argument"))
     }
 }
 

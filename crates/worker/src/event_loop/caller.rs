@@ -161,6 +161,11 @@ impl<'a> Caller<'a> {
         Self { run, has_details, store, invocation, offered }
     }
 
+    /// Sets the argument of the next call, if it has memory of its own.
+    pub(super) fn set_owned(&mut self, owned: Option<(Vec<u8>, bool)>) {
+        self.invocation.owned = owned;
+    }
+
     /// Returns the encoded value of the last call, if it has returned one.
     #[inline]
     pub(super) fn value(&self) -> &[u8] {

@@ -10,7 +10,7 @@ use brigade_wire::{FinishedInline, FromWorker, Outcome, WorkerId};
 use crate::buffers::{Kept, Reachable};
 use crate::cell::TaskCell;
 use crate::drive::deferred::Deferred;
-use crate::drive::offered::Offer;
+use crate::drive::large::{Large, Offer, Want};
 use crate::drive::outcome::{EventData, finish_chunk, finished_event, take_item};
 use crate::drive::shared::Shared;
 
@@ -18,8 +18,8 @@ use crate::drive::shared::Shared;
 pub(super) enum Next {
     /// A task without anything rare has ended, and its value is in the message.
     Inline(FinishedInline),
-    /// A task has ended, and its value is to be copied from the worker's memory.
-    Offered(Box<Offer>),
+    /// A value or an argument has to be copied from the worker's memory or to it.
+    Large(Box<Large>),
     Other(Box<(Event<TaskCell>, EventData)>),
 }
 
@@ -68,11 +68,16 @@ pub(super) fn next_event(
                     let limit = shared.config.supervisor.message_limit;
                     let is_task = due.is_some_and(|task| !task.is_chunk());
                     let offer = Offer::new(offered, &finished, is_task, results, limit)?;
-                    return Ok(Some(Next::Offered(Box::new(offer))));
+                    return Ok(Some(Next::Large(Box::new(Large::Value(offer)))));
                 }
                 let end = finish_chunk(worker, due, &finished)?;
                 let next = finished_event(worker, finished, end, due, reachable)?;
                 Ok(Some(Next::Other(Box::new(next))))
+            }
+            FromWorker::Wants(wanted) => {
+                let bytes = due.and_then(TaskCell::kept_bytes);
+                let want = Want::new(&wanted, bytes, results)?;
+                Ok(Some(Next::Large(Box::new(Large::Argument(want)))))
             }
             FromWorker::Keeps(buffers) => {
                 kept.keep(buffers, |key| due?.buffer(key))?;

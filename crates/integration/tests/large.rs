@@ -1,4 +1,4 @@
-//! Large values that the host copies from the memory of its workers.
+//! Large values and arguments that the host copies from the memory of its workers and to it.
 
 use std::fs;
 use std::time::Duration;
@@ -145,4 +145,87 @@ fn a_value_arrives_whole_or_its_worker_has_died() {
         }
     }
     assert!(died > 0, "no worker died before its value was copied");
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.iter().map(|byte| u64::from(*byte)).sum()
+}
+
+#[test]
+fn arguments_arrive_whole() {
+    let pool = pool(2);
+    for size in [OFFERED - 1, OFFERED, OFFERED + 1, 9 * OFFERED + 7] {
+        let bytes = pattern((size, 4));
+        let expected = (size, sum(&bytes));
+        let handle = pool.submit(|bytes: Vec<u8>| (bytes.len(), sum(&bytes)), bytes).unwrap();
+        assert_eq!(outcome(handle).unwrap(), expected);
+        let text = "xyz".repeat(size / 3 + 1);
+        let expected = (text.len(), sum(text.as_bytes()));
+        let handle = pool.submit(|text: String| (text.len(), sum(text.as_bytes())), text).unwrap();
+        assert_eq!(outcome(handle).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_task_that_is_refused_gives_its_argument_back() {
+    let pool = builder(1).queue_limit(1).build().unwrap();
+    let blocked: Vec<_> = std::iter::repeat_with(|| pool.task(waits_forever).try_submit(()))
+        .take_while(Result::is_ok)
+        .take(100)
+        .collect();
+    let argument = pattern((3 * OFFERED, 5));
+    let address = argument.as_ptr();
+    let error = pool.task(|bytes: Vec<u8>| bytes.len()).try_submit(argument).unwrap_err();
+    let argument = error.into_argument();
+    assert!(argument == pattern((3 * OFFERED, 5)));
+    assert_eq!(argument.as_ptr(), address, "it was copied");
+    for handle in blocked.into_iter().flatten() {
+        handle.kill();
+    }
+}
+
+fn waits_forever((): ()) {
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn an_argument_survives_the_death_of_its_worker() {
+    let pool = pool(1);
+    let dies_first = |bytes: Vec<u8>| {
+        if brigade::worker::attempt().unwrap().get() < 3 {
+            std::process::abort();
+        }
+        sum(&bytes)
+    };
+    for size in [OFFERED, 6 * OFFERED] {
+        let bytes = pattern((size, 8));
+        let expected = sum(&bytes);
+        let handle = pool.task(dies_first).retries(2).submit(bytes).unwrap();
+        assert_eq!(outcome(handle).unwrap(), expected);
+    }
+}
+
+#[test]
+fn arguments_of_many_tasks_arrive_while_workers_are_killed() {
+    let pool = builder(3).restart_budget(1000, Duration::from_secs(1)).build().unwrap();
+    let _watchdog = Watchdog::new("large arguments", Duration::from_secs(60 * PATIENCE));
+    let handles: Vec<_> = (0..60_u8)
+        .map(|seed| {
+            let bytes = pattern((2 * OFFERED, seed));
+            let task = pool.task(|bytes: Vec<u8>| sum(&bytes)).retries(10);
+            let handle = task.submit(bytes).unwrap();
+            if seed % 7 == 3 {
+                handle.kill();
+            }
+            handle
+        })
+        .collect();
+    for (seed, handle) in (0..60_u8).zip(handles) {
+        match outcome(handle) {
+            Ok(found) => assert_eq!(found, sum(&pattern((2 * OFFERED, seed)))),
+            Err(error) => assert_eq!(seed % 7, 3, "{error}"),
+        }
+    }
 }

@@ -1,9 +1,11 @@
-//! Copies values that workers [offer](brigade_sys::arena::Offer) in their own memory.
+//! Copies large values out of the memory of workers, and large arguments into it.
 //!
-//! Protocol: a look finds the message of an offer, marks the worker's slot, and leaves the copy as
+//! Protocol: a look finds the message with the place, marks the worker's slot, and leaves the copy as
 //! deferred work, which is done without the core's lock. Until then the task counts as running, and
-//! nothing more is read of the worker, which waits. The copy ends the task. If the worker has died
-//! meanwhile, the report of its death does.
+//! nothing more is read of the worker, which waits. The copy of a value ends the task. If the worker
+//! has died meanwhile, the report of its death does.
+//!
+//! The mark is removed before the worker is released: its next message rings, and must be seen.
 //!
 //! A copy takes up to a tenth of a second. So a caller hands over before it copies, and a thread
 //! that others depend on leaves the copy to the cleaner's.
@@ -15,27 +17,29 @@ use brigade_scheduler::Event;
 use brigade_supervisor::note;
 use brigade_supervisor::threads::cleaner;
 use brigade_sys::clock::now;
+use brigade_wire::codec::Owned;
 use brigade_wire::{Finished, WorkerId};
 
 use super::deferred::Deferred;
-use super::offered::{Offer, ToCopy};
+use super::large::{Large, ToCopy, Want};
 use super::outcome::{EventData, RunReport, ended_event, finish_chunk};
 use super::owner;
 use super::shared::{Core, Shared};
-use crate::payload::{OwnedValue, Value};
+use crate::payload::Value;
 
 /// The end of a copy.
 enum Copied {
     Value(Vec<u8>),
-    /// The worker has not the memory that it offers.
+    Argument,
+    /// The worker has not the memory that it names.
     Lie(io::Error),
-    /// This process cannot read it any more.
+    /// This process does not reach it any more.
     Refused(io::Error),
     Dead,
 }
 
 impl ToCopy {
-    /// Copies the value, here or on the cleaner's thread.
+    /// Copies the value or argument, here or on the cleaner's thread.
     pub(super) fn run(self, shared: &Shared) {
         if owner::is_depended_on() {
             cleaner::work_later(shared, Box::new(self));
@@ -48,23 +52,34 @@ impl ToCopy {
         if shared.is_forked() {
             return;
         }
-        let Self { process, offer } = self;
-        let copied = offer.loan.copy_offered(offer.offered.address, offer.length);
+        let Self { process, large } = self;
+        let copied = match &large {
+            Large::Value(offer) => {
+                offer.loan.copy_offered(offer.offered.address, offer.length).map(Copied::Value)
+            }
+            Large::Argument(Want { bytes, address: Some(address), .. }) => {
+                process.write_memory(*address, bytes).map(|()| Copied::Argument)
+            }
+            Large::Argument(Want { bytes, loan, .. }) => {
+                loan.fill(bytes);
+                Ok(Copied::Argument)
+            }
+        };
         let copied = match copied {
             // Its number may have been another process's.
             _ if process.has_ended() => Copied::Dead,
-            Ok(bytes) => Copied::Value(bytes),
+            Ok(copied) => copied,
             Err(error) if error.raw_os_error() == Some(BAD_ADDRESS) => Copied::Lie(error),
             Err(error) => Copied::Refused(error),
         };
         let worker = process.worker();
         shared.with_core(|core, deferred| {
-            core.end_offer(worker, &offer, copied, shared, deferred);
+            core.end_copy(worker, &large, copied, shared, deferred);
         });
     }
 }
 
-/// Copies the value that was left to the cleaner's thread.
+/// Makes the copy that was left to the cleaner's thread.
 pub(super) fn copy_left(work: Box<dyn Any + Send>, shared: &Shared) {
     if let Ok(to_copy) = work.downcast::<ToCopy>() {
         to_copy.copy(shared);
@@ -75,29 +90,30 @@ pub(super) fn copy_left(work: Box<dyn Any + Send>, shared: &Shared) {
 const BAD_ADDRESS: i32 = 14;
 
 impl Core {
-    fn end_offer(
+    fn end_copy(
         &mut self,
         worker: WorkerId,
-        offer: &Offer,
+        large: &Large,
         copied: Copied,
         shared: &Shared,
         deferred: &mut Deferred,
     ) {
         let Some(slot) = self.worker_slot_mut(worker) else { return };
-        slot.is_copied = false;
+        slot.awaits_copy = false;
         match copied {
             Copied::Dead => {}
             Copied::Refused(error) => {
-                note!(deferred, DEBUG, %worker, %error, "a worker's memory cannot be read");
-                offer.loan.refuse();
+                note!(deferred, DEBUG, %worker, %error, "a worker's memory is out of reach");
+                large.loan().refuse();
             }
             Copied::Lie(error) => {
-                let problem = format!("offered memory that it does not have: {error}");
+                let problem = format!("named memory that it does not have: {error}");
                 self.break_off(worker, problem, shared, deferred);
             }
+            Copied::Argument => {}
             Copied::Value(bytes) => {
-                let value =
-                    Value::Owned(Box::new(OwnedValue::new(bytes, offer.offered.is_counted)));
+                let Large::Value(offer) = large else { return };
+                let value = Value::Owned(Box::new(Owned::new(bytes, offer.offered.is_counted)));
                 self.end_task(worker, &offer.finished, value, shared, deferred);
             }
         }

@@ -1,0 +1,106 @@
+//! Large arguments that the host keeps, and copies to the worker that begins the task.
+
+use std::sync::{Arc, OnceLock};
+
+use brigade_sys::arena::{MOST_OFFERED, OFFERED};
+use brigade_wire::Kept;
+use brigade_wire::codec;
+
+/// The bytes of a `Vec<u8>`, `String` or `Encoded`, in the memory of the caller's value.
+#[derive(Debug)]
+pub struct KeptArgument {
+    bytes: Arc<Vec<u8>>,
+    /// The encoded argument begins with the number of the bytes.
+    is_counted: bool,
+    /// The encoded argument, for a worker that has no arena.
+    encoded: OnceLock<Vec<u8>>,
+}
+
+impl KeptArgument {
+    /// Takes the memory of an argument if it is worth keeping. Otherwise returns the argument.
+    #[inline]
+    pub(crate) fn take<A: 'static>(argument: A, limit: usize) -> Result<Self, A> {
+        let parts = codec::contiguous_parts(&argument).map(|(prefix, bytes)| {
+            let prefix = prefix.as_slice().len();
+            (bytes.len(), prefix > 0, bytes.len().saturating_add(prefix) <= limit)
+        });
+        let Some((OFFERED..=MOST_OFFERED, is_counted, true)) = parts else { return Err(argument) };
+        let bytes = Arc::new(codec::into_bytes(argument).unwrap_or_default());
+        Ok(Self { bytes, is_counted, encoded: OnceLock::new() })
+    }
+
+    /// Returns another owner of the bytes.
+    pub(crate) fn bytes(&self) -> Arc<Vec<u8>> {
+        Arc::clone(&self.bytes)
+    }
+
+    /// Returns the number of the bytes, as a message names it.
+    pub(crate) fn kept(&self) -> Kept {
+        Kept { length: self.bytes.len() as u64, is_counted: self.is_counted }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Returns the encoded argument, which is a copy if the bytes are counted.
+    pub(super) fn encoded(&self) -> &[u8] {
+        if !self.is_counted {
+            return &self.bytes;
+        }
+        self.encoded.get_or_init(|| {
+            let mut encoded = Vec::new();
+            // It has no limit, and is no error for bytes.
+            let _ = codec::encode(&*self.bytes, &mut encoded, usize::MAX);
+            encoded
+        })
+    }
+
+    /// Returns the argument again, after its task was not accepted and was dropped.
+    ///
+    /// # Panics
+    /// If the bytes were not an `A`.
+    pub(crate) fn give_back<A: 'static>(bytes: Arc<Vec<u8>>) -> A {
+        let bytes = Arc::try_unwrap(bytes).unwrap_or_else(|shared| shared.to_vec());
+        let Ok(argument) = codec::from_bytes(bytes) else { panic!("an argument of another type") };
+        argument
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<A: Clone + PartialEq + std::fmt::Debug + serde::Serialize + 'static>(argument: &A) {
+        let kept = KeptArgument::take(argument.clone(), usize::MAX).unwrap();
+        let mut encoded = Vec::new();
+        codec::encode(argument, &mut encoded, usize::MAX).unwrap();
+        assert!(kept.encoded() == encoded);
+        let bytes = kept.bytes();
+        drop(kept);
+        assert!(KeptArgument::give_back::<A>(bytes) == *argument);
+    }
+
+    #[test]
+    fn large_bytes_and_text_are_kept_and_given_back() {
+        check(&vec![7_u8; OFFERED]);
+        check(&"x".repeat(OFFERED + 1));
+    }
+
+    #[test]
+    fn other_arguments_are_returned() {
+        assert!(KeptArgument::take(vec![7_u8; OFFERED - 1], usize::MAX).is_err());
+        assert!(KeptArgument::take(vec![7_u8; OFFERED], OFFERED).is_err());
+        assert!(KeptArgument::take(vec![7_u64; OFFERED], usize::MAX).is_err());
+    }
+
+    #[test]
+    fn the_memory_of_the_argument_is_kept() {
+        let argument = vec![7_u8; OFFERED];
+        let address = argument.as_ptr();
+        let bytes = KeptArgument::take(argument, usize::MAX).unwrap().bytes();
+        assert_eq!(bytes.as_ptr(), address);
+        let argument: Vec<u8> = KeptArgument::give_back(bytes);
+        assert_eq!(argument.as_ptr(), address);
+    }
+}

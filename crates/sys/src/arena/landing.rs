@@ -1,0 +1,110 @@
+//! Memory of a worker to which the host copies a large argument that it has kept.
+//!
+//! An argument in the arena is copied twice, and its memory is fresh if it is large: clearing that
+//! takes longer than both copies. An argument that the host has kept is copied once, when its task
+//! begins:
+//!
+//! ```text
+//! host                                         worker
+//! sends the task without its argument      --> takes memory, and a block, and exports it
+//! copies the argument, or refuses          <-- names the block and the memory
+//! releases the block                       --> [uses the argument]
+//! ```
+//! Where the host may not write to the worker's own memory, the block has the room, from where the
+//! worker copies the argument.
+
+use std::sync::Arc;
+
+use super::budget::WhenFull;
+use super::control::{self, Waiting};
+use super::loan::Loan;
+use super::result::ResultArena;
+use super::result_block::FrozenBlock;
+use crate::memory::{to_vec, try_vec_with_capacity};
+
+/// Memory for an argument, as its worker sees it.
+#[derive(Debug)]
+pub struct Landing {
+    block: FrozenBlock,
+    /// Empty, with the capacity, if the host may write to it.
+    memory: Option<Vec<u8>>,
+    length: usize,
+}
+
+impl ResultArena {
+    /// Returns memory for an argument of `length` bytes, which is named by a message that must
+    /// follow. Returns `None` if there is no memory.
+    pub fn landing(self: &Arc<Self>, length: usize) -> Option<Landing> {
+        let memory =
+            if self.is_reached() { Some(try_vec_with_capacity(length).ok()?) } else { None };
+        let room = if memory.is_some() { 0 } else { length };
+        let block = self.allocate_block(room, WhenFull::Exceed).ok()?.freeze().ok()?;
+        block.export();
+        Some(Landing { block, memory, length })
+    }
+}
+
+impl Landing {
+    /// Returns the offset of the block for the message.
+    pub fn offset(&self) -> usize {
+        self.block.offset()
+    }
+
+    /// Returns the address of the memory for the message; 0 if the argument belongs into the block.
+    pub fn address(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.as_ptr().expose_provenance() as u64)
+    }
+
+    /// Blocks until the host has copied the argument. Returns `None` if it cannot, and will be able
+    /// to if it is asked again.
+    pub fn wait(self) -> Option<Vec<u8>> {
+        let Self { block, memory, length } = self;
+        let arena = Arc::clone(block.arena());
+        wait_for_release(&block);
+        match memory {
+            None => Some(to_vec(block.as_bytes())),
+            Some(mut memory) if arena.is_reached() => {
+                // SAFETY: it has the capacity, and the host, which does not refuse, has filled it.
+                unsafe { memory.set_len(length) };
+                Some(memory)
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// Blocks until the host has released a block as often as messages have named it.
+///
+/// The host does so when it handles the message, and kills the worker when it does not go on
+/// itself.
+pub(super) fn wait_for_release(block: &FrozenBlock) {
+    let waiting = Waiting::announce(block.arena().mapping());
+    loop {
+        let seen = waiting.seen();
+        if block.is_released() {
+            break;
+        }
+        waiting.sleep(seen);
+    }
+}
+
+impl Loan {
+    /// Copies bytes to the block of a [`Landing`]. Returns `false` if it has another length.
+    pub fn fill(&self, bytes: &[u8]) -> bool {
+        if bytes.len() != self.len() {
+            return false;
+        }
+        // SAFETY: the host has no reference to these bytes unless the worker lies, and named the
+        // block before; then it relies on the worker as with all references to its blocks.
+        unsafe { self.view().mapping().write(self.offset(), bytes) };
+        true
+    }
+}
+
+impl super::ResultView {
+    /// Finds out whether this process reaches the memory of the worker, before the worker is sent
+    /// the first task whose argument was kept.
+    pub fn reach(&self) {
+        self.reader().decide(control::offers(self.mapping()));
+    }
+}
