@@ -9,6 +9,8 @@
 //! - A task is returned only after its history says so, and a task that was delivered before begins
 //!   only after its history says so; so nothing but a death is counted as one.
 //! - A history replaces only the one that the node has read, so that no report is lost.
+//! - A task that was recorded as begun runs at once: its worker is reserved meanwhile, and no task
+//!   is kept that needs more of a resource than is left.
 //! - What runs at a time, and what waits for a worker, never exceeds the capacity by more than the
 //!   deliveries of abandoned pulls.
 
@@ -38,7 +40,7 @@ use self::held::{Held, State};
 use self::pulls::Pulls;
 use self::surplus::Review;
 use crate::clock::Monotonic;
-use crate::message::{History, Incident, Report};
+use crate::message::{History, Incident};
 use crate::names::{Lane, TaskKey};
 
 /// Number of deliveries to nodes without the function before the task fails. Together with the
@@ -232,10 +234,12 @@ impl Machine {
             let names = known.filter(|_| held.facts.is_readable).collect();
             return self.hand_back(token, Incident::UnknownTask(names), UNKNOWN_PAUSE);
         }
-        if self.capacity.is_exceeded(self.waiting.len()) {
+        let has_too_little =
+            held.share.as_ref().is_some_and(|class| self.shares.is_exceeded(class));
+        if has_too_little || self.capacity.is_exceeded(self.waiting.len()) {
             return self.hand_back(token, Incident::HandedBack, Duration::ZERO);
         }
-        if held.is_suspect() {
+        if held.is_suspect() || !self.waiting.is_empty() || !self.capacity.has_place() {
             held.state = State::Waiting;
             self.waiting.insert(token);
             return;
@@ -251,8 +255,7 @@ impl Machine {
             return;
         };
         self.capacity.ended(now, matches!(end, RunEnd::Done));
-        let (share, is_cancelled, is_lost) = (held.share.take(), held.is_cancelled, held.is_lost);
-        self.give_back(share);
+        let (is_cancelled, is_lost) = (held.is_cancelled, held.is_lost);
         if is_cancelled {
             return self.acknowledge(token);
         }
@@ -279,6 +282,7 @@ impl Machine {
             held.state = State::Recording;
             self.recording += 1;
             self.actions.push(action);
+            self.give_back(token);
         }
     }
 
@@ -288,16 +292,18 @@ impl Machine {
         held.state = State::GivingUp { deaths };
         let history = held.history.clone();
         self.actions.push(Action::RecordDead { token, deaths, history });
+        self.give_back(token);
     }
 
     fn hand_back(&mut self, token: Token, incident: Incident, pause: Duration) {
         let Some(held) = self.held.get_mut(&token) else { return };
-        let report = report(&self.settings.name, held, incident);
+        let report = held.report(&self.settings.name, incident);
         held.history.add(held.delivery, report.clone());
         held.report = Some(report);
         held.state = State::Returning { pause };
         let (history, revision) = (held.history.clone(), held.revision);
         self.actions.push(Action::RecordReturn { token, history, revision });
+        self.give_back(token);
     }
 
     fn recorded(&mut self, now: Monotonic, token: Token) {
@@ -325,7 +331,7 @@ impl Machine {
     fn not_recorded(&mut self, now: Monotonic, token: Token) {
         let Some(held) = self.held.get(&token) else { return };
         if held.state == State::Beginning {
-            self.capacity.ended(now, false);
+            self.capacity.release(now);
         }
         self.counts.lost += 1;
         self.forget(token);
@@ -375,8 +381,8 @@ impl Machine {
     }
 
     fn remove(&mut self, token: Token) {
+        self.give_back(token);
         let Some(held) = self.held.remove(&token) else { return };
-        self.give_back(held.share.clone());
         self.waiting.remove(&token);
         if held.state == State::Recording {
             self.recording -= 1;
@@ -389,10 +395,6 @@ impl Machine {
             };
         }
     }
-}
-
-fn report(node: &str, held: &Held, incident: Incident) -> Report {
-    Report { node: node.to_owned(), incident, delivery: held.delivery.number }
 }
 
 #[cfg(test)]

@@ -22,7 +22,10 @@ pub(super) struct Capacity {
     workers: u32,
     /// `true` if brief tasks have a backlog.
     has_backlog: bool,
+    /// Number of tasks that were begun, those in the backlogs and the reserved workers included.
     running: u32,
+    /// Number of workers that are kept free, each for a task whose begin is being recorded.
+    reserved: u32,
     /// Time up to which `busy` counts.
     counted: Monotonic,
     /// Time that workers were busy in this window, all together.
@@ -36,7 +39,7 @@ pub(super) struct Capacity {
 impl Capacity {
     pub(super) fn new(workers: u32, has_backlog: bool) -> Self {
         let (counted, busy) = (Monotonic::ZERO, Duration::ZERO);
-        Self { workers, has_backlog, running: 0, counted, busy, ended: 0, mean: None }
+        Self { workers, has_backlog, running: 0, reserved: 0, counted, busy, ended: 0, mean: None }
     }
 
     /// Returns the number of tasks to hold.
@@ -58,6 +61,11 @@ impl Capacity {
         self.running < self.workers
     }
 
+    /// Returns `true` if another task may be given to the pool: it takes no reserved worker.
+    pub(super) fn has_place(&self) -> bool {
+        self.reserved == 0 || self.has_free_worker()
+    }
+
     /// Returns `true` if another task would have to wait for long, behind those that wait already.
     pub(super) fn is_exceeded(&self, waiting: usize) -> bool {
         let ahead = self.running.saturating_add(u32::try_from(waiting).unwrap_or(u32::MAX));
@@ -72,6 +80,23 @@ impl Capacity {
     pub(super) fn started(&mut self, now: Monotonic) {
         self.count(now);
         self.running += 1;
+    }
+
+    /// Keeps a free worker for a task, which counts as begun from now on.
+    pub(super) fn reserve(&mut self, now: Monotonic) {
+        self.started(now);
+        self.reserved += 1;
+    }
+
+    /// Lets the task begin that a worker was kept for.
+    pub(super) fn begin_reserved(&mut self) {
+        self.reserved = self.reserved.saturating_sub(1);
+    }
+
+    /// Gives a worker back that was kept for a task.
+    pub(super) fn release(&mut self, now: Monotonic) {
+        self.begin_reserved();
+        self.ended(now, false);
     }
 
     pub(super) fn ended(&mut self, now: Monotonic, counts: bool) {

@@ -33,7 +33,7 @@ impl Machine {
         (held.history, held.revision) = (history, revision);
         let is_over = is_done || held.is_cancelled;
         if state == State::Beginning {
-            self.capacity.ended(now, false);
+            self.capacity.release(now);
         }
         match (state, report) {
             _ if is_over => self.acknowledge(token),

@@ -1,6 +1,6 @@
 //! Failed attempts: whether the task is retried, fails, or is given up.
 
-use super::{Action, Machine, Token, report};
+use super::{Action, Machine, Token};
 use crate::message::Incident;
 
 impl Machine {
@@ -12,7 +12,8 @@ impl Machine {
         let deaths = held.history.deaths_before(held.delivery) + 1;
         let failed = held.history.failed_attempts().saturating_add(1);
         if has_died && deaths >= held.facts.max_deaths {
-            held.history.add(held.delivery, report(&self.settings.name, held, incident));
+            let report = held.report(&self.settings.name, incident);
+            held.history.add(held.delivery, report);
             self.give_up(token, deaths);
         } else if failed > held.facts.retry.retries() {
             self.record(token, Action::RecordOutcome(token));

@@ -6,7 +6,7 @@ use brigade_task::Retry;
 
 use super::Token;
 use crate::clock::Monotonic;
-use crate::message::{DeliveryId, History, Report};
+use crate::message::{DeliveryId, History, Incident, Report};
 use crate::names::{Lane, TaskKey};
 use crate::requirements::Class;
 
@@ -41,7 +41,7 @@ pub(super) struct Held {
     pub(super) key: TaskKey,
     pub(super) delivery: DeliveryId,
     pub(super) facts: Facts,
-    /// The requirements, until its run has ended.
+    /// The requirements, until its run has ended or the node has decided not to run it.
     pub(super) share: Option<Class>,
     pub(super) history: History,
     /// The history that the next one replaces; 0 if there is none.
@@ -64,11 +64,12 @@ pub(super) struct Held {
 pub(super) enum State {
     /// An outcome and a history are looked for.
     Examining,
-    /// It was delivered before, and waits for a worker that begins it at once.
+    /// It waits: if it was delivered before, for a free worker, else for its turn behind such a
+    /// task.
     Waiting,
-    /// The record that it begins is on its way to the server.
+    /// The record that it begins is on its way to the server. Its worker is reserved.
     Beginning,
-    /// It runs, or waits for a worker.
+    /// It runs, or waits in the backlog of the pool.
     Running,
     /// Its outcome is on its way to the server.
     Recording,
@@ -94,6 +95,11 @@ impl Held {
             is_cancelled: false,
             is_repeated: false,
         }
+    }
+
+    /// Returns the report of this delivery.
+    pub(super) fn report(&self, node: &str, incident: Incident) -> Report {
+        Report { node: node.to_owned(), incident, delivery: self.delivery.number }
     }
 
     /// Returns `true` if somebody else may have the task by now.

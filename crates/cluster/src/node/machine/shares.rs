@@ -2,11 +2,12 @@
 //!
 //! The local pool counts what tasks take while they run. Here the node counts what the tasks need
 //! that it holds, so that it asks for no more of them than it can run at a time: others may be free
-//! to run the rest.
+//! to run the rest. A task that comes although too little is left is returned, so all that the node
+//! has decided to run fit beside each other, and none of them waits for a resource.
 
 use std::collections::BTreeMap;
 
-use super::Machine;
+use super::{Machine, Token};
 use crate::requirements::Class;
 
 #[derive(Debug, Default)]
@@ -38,6 +39,18 @@ impl Shares {
         }
     }
 
+    /// Returns `true` if the tasks that are held, among them one of this class, need more of
+    /// something that it needs than there is.
+    pub(super) fn is_exceeded(&self, class: &Class) -> bool {
+        if self.totals.is_empty() {
+            return false;
+        }
+        class.requirements().resources().any(|(name, _)| {
+            let total = self.totals.get(name).copied().unwrap_or(0);
+            self.in_use.get(name).is_some_and(|in_use| *in_use > total.into())
+        })
+    }
+
     /// Returns how many more tasks of this class could run, as far as resources are concerned.
     pub(super) fn room(&self, class: &Class) -> u32 {
         if self.totals.is_empty() {
@@ -55,8 +68,9 @@ impl Shares {
 }
 
 impl Machine {
-    /// Takes back what a task needed.
-    pub(super) fn give_back(&mut self, share: Option<Class>) {
+    /// Takes back what a task needed, if it has not been taken back yet.
+    pub(super) fn give_back(&mut self, token: Token) {
+        let share = self.held.get_mut(&token).and_then(|held| held.share.take());
         if let Some(class) = share.filter(|_| !self.shares.totals.is_empty()) {
             self.shares.give_back(&class);
         }

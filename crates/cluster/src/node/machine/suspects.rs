@@ -1,5 +1,8 @@
 //! Tasks that were delivered before, and so may have killed a node: each waits for a free worker,
 //! is recorded as begun, and then runs at once. So the history says which nodes died of it.
+//!
+//! While the record is under way, the worker is reserved, and a task that comes meanwhile waits,
+//! unless another worker is free.
 
 use std::time::Duration;
 
@@ -9,16 +12,26 @@ use crate::clock::Monotonic;
 use crate::message::Incident;
 
 impl Machine {
-    /// Begins tasks that wait, as far as there are workers.
+    /// Begins tasks that wait, in their order, as far as there are workers.
     pub(super) fn begin_waiting(&mut self, now: Monotonic) {
-        while self.capacity.has_free_worker()
-            && let Some(token) = self.waiting.pop_first()
+        while self.capacity.has_place()
+            && let Some(&token) = self.waiting.first()
+            && let Some(held) = self.held.get_mut(&token)
         {
-            let Some(held) = self.held.get_mut(&token) else { continue };
+            if held.is_suspect() && !self.capacity.has_free_worker() {
+                return;
+            }
+            self.waiting.remove(&token);
+            if !held.is_suspect() {
+                held.state = State::Running;
+                self.capacity.started(now);
+                self.actions.push(Action::Run(token));
+                continue;
+            }
             held.state = State::Beginning;
             held.history.begin(held.delivery);
             let (history, revision) = (held.history.clone(), held.revision);
-            self.capacity.started(now);
+            self.capacity.reserve(now);
             self.actions.push(Action::RecordBegin { token, history, revision });
         }
     }
@@ -27,7 +40,7 @@ impl Machine {
     pub(super) fn begun(&mut self, now: Monotonic, token: Token) {
         let Some(held) = self.held.get_mut(&token) else { return };
         if held.is_cancelled || held.is_lost || self.is_draining {
-            self.capacity.ended(now, false);
+            self.capacity.release(now);
             return match (held.is_cancelled, held.is_lost) {
                 (true, _) => self.acknowledge(token),
                 (_, true) => self.forget(token),
@@ -35,6 +48,7 @@ impl Machine {
             };
         }
         held.state = State::Running;
+        self.capacity.begin_reserved();
         self.actions.push(Action::Run(token));
     }
 }

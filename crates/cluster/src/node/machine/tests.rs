@@ -70,6 +70,8 @@ struct Node {
     /// Likewise, of all deliveries.
     delivered: BTreeMap<Token, (u64, u64)>,
     running: Vec<Token>,
+    /// Runs that were stopped; the machine hears of it when its actions are carried out.
+    stopped: Vec<(Token, RunEnd)>,
     examining: Vec<Token>,
     recording: Vec<(Token, Record)>,
     /// Tasks that the machine knows to have an outcome.
@@ -124,6 +126,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Number of workers of each node.
+const WORKERS: usize = 2;
+
 /// Number of licenses of each node.
 const LICENSES: u64 = 3;
 
@@ -131,10 +136,21 @@ fn licenses() -> BTreeMap<String, u64> {
     BTreeMap::from([("licenses".to_owned(), LICENSES)])
 }
 
+/// Tasks of high and of low priority need licenses.
 fn lane(priority: Priority) -> Lane {
-    let class =
-        if priority == Priority::High { "licenses=1".parse().unwrap() } else { Class::default() };
+    let class = match licenses_of(priority) {
+        0 => Class::default(),
+        amount => format!("licenses={amount}").parse().unwrap(),
+    };
     Lane { priority, class }
+}
+
+fn licenses_of(priority: Priority) -> u64 {
+    match priority {
+        Priority::High => 1,
+        Priority::Normal => 0,
+        Priority::Low => 2,
+    }
 }
 
 fn key(task: u64) -> TaskKey {
@@ -154,9 +170,12 @@ fn facts(task: u64) -> Facts {
     Facts { is_readable: true, is_known: true, retry, max_deaths: MAX_DEATHS, may_be_done }
 }
 
-/// Tasks with an even number are in the urgent lane, and need one of [`LICENSES`].
 fn lane_of(task: u64) -> Lane {
-    lane(if task.is_multiple_of(2) { Priority::High } else { Priority::Normal })
+    lane(match task % 4 {
+        0 | 2 => Priority::High,
+        1 => Priority::Normal,
+        _ => Priority::Low,
+    })
 }
 
 impl Node {
@@ -164,7 +183,7 @@ impl Node {
         let settings = Settings {
             has_backlog: true,
             name: format!("node-{index}"),
-            workers: 2,
+            workers: WORKERS as u32,
             resources: licenses(),
             lease: LEASE,
             functions: Vec::new(),
@@ -175,11 +194,21 @@ impl Node {
             held: BTreeMap::new(),
             delivered: BTreeMap::new(),
             running: Vec::new(),
+            stopped: Vec::new(),
             examining: Vec::new(),
             recording: Vec::new(),
             known_done: BTreeSet::new(),
         };
-        let lanes = vec![lane(Priority::Normal), lane(Priority::High)];
+        if index == 1 {
+            // It knows that tasks are brief, and has a backlog.
+            let capacity = &mut node.machine.capacity;
+            for _ in 0..16 {
+                capacity.started(Monotonic::ZERO);
+                capacity.ended(Monotonic::ZERO, true);
+            }
+            assert!(capacity.tasks() as usize > WORKERS);
+        }
+        let lanes = [Priority::Normal, Priority::High, Priority::Low].map(lane).to_vec();
         node.handle(world, Event::Lanes(lanes));
         node
     }
@@ -192,20 +221,18 @@ impl Node {
         }
         assert_eq!(self.machine.held(), self.held.len());
         self.machine.sanity_check();
+        for (token, end) in std::mem::take(&mut self.stopped) {
+            self.end(server, token, end);
+        }
     }
 
     fn carry_out(&mut self, server: &mut Server, action: Action) {
         match action {
             Action::Pull { pull, lane, batch, wait } => {
                 assert!(batch > 0);
-                let licensed = |(task, _): &&(u64, u64)| lane_of(*task) == lane;
-                let held = self.held.values().filter(licensed).count() as u64;
-                let recording = self.recording.iter().filter(|(token, _)| {
-                    self.held.get(token).is_some_and(|(task, _)| lane_of(*task) == lane)
-                });
-                let held = held.saturating_sub(recording.count() as u64);
-                let is_licensed = lane.priority == Priority::High;
-                assert!(!is_licensed || held + u64::from(batch) <= LICENSES, "it has too few");
+                let asked = licenses_of(lane.priority) * u64::from(batch);
+                let needed = self.licenses_of(self.running.iter());
+                assert!(asked == 0 || needed + asked <= LICENSES, "it has too few");
                 self.pulls.push((pull, lane, batch, wait.is_some()));
             }
             Action::Examine(token) => self.examining.push(token),
@@ -219,17 +246,19 @@ impl Node {
                     assert!(is_begun, "not recorded");
                     let deaths = queued.map_or(0, Queued::deaths) as u64;
                     assert!(deaths < MAX_DEATHS, "begun after {deaths} deaths");
-                    assert!(self.running.len() < 2, "recorded as begun, but waits");
+                    assert!(self.running.len() < WORKERS, "recorded as begun, but waits");
+                    let tasks = self.running.iter().chain([&token]);
+                    assert!(self.licenses_of(tasks) <= LICENSES, "begun, but waits for licenses");
                 }
                 self.running.push(token);
             }
             Action::Stop { token, kill: true } => {
-                self.end(server, token, RunEnd::Died("killed".into()));
+                self.stopped.push((token, RunEnd::Died("killed".into())));
             }
             // The last ones have not begun.
             Action::Stop { token, kill: false } => {
-                if self.running.iter().position(|other| *other == token) >= Some(2) {
-                    self.end(server, token, RunEnd::NotBegun);
+                if self.running.iter().position(|other| *other == token) >= Some(WORKERS) {
+                    self.stopped.push((token, RunEnd::NotBegun));
                 }
             }
             Action::RecordOutcome(token) | Action::RecordUnknown(token) => {
@@ -274,6 +303,11 @@ impl Node {
                 self.held.remove(&token).expect("held");
             }
         }
+    }
+
+    /// Returns the number of licenses that tasks need.
+    fn licenses_of<'a>(&self, tokens: impl Iterator<Item = &'a Token>) -> u64 {
+        tokens.map(|token| licenses_of(lane_of(self.delivered[token].0).priority)).sum()
     }
 
     fn end(&mut self, server: &mut Server, token: Token, end: RunEnd) {
@@ -409,7 +443,16 @@ impl Machine {
         assert_eq!(self.shares.room(&class), shares.room(&class));
         let occupied = count(State::Running) + count(State::Beginning);
         assert_eq!(self.capacity.running() as usize, occupied);
-        assert!(count(State::Beginning) <= self.settings.workers as usize);
+        // What was recorded as begun finds a worker and resources.
+        let is_reserved = count(State::Beginning) > 0;
+        assert!(!is_reserved || occupied <= self.settings.workers as usize, "a worker is missing");
+        let is_kept = |state| matches!(state, State::Waiting | State::Beginning | State::Running);
+        let kept = self.held.values().filter(|held| is_kept(held.state));
+        let needed = kept.map(|held| {
+            let class = held.share.as_ref().expect("until its run has ended").requirements();
+            class.resources().map(|(_, amount)| amount).sum::<u64>()
+        });
+        assert!(needed.sum::<u64>() <= LICENSES, "a license is missing");
         assert!(self.waiting.is_empty() || occupied >= self.settings.workers as usize);
         assert!(!self.is_draining || self.waiting.is_empty());
         for (key, token) in &self.by_key {
@@ -517,8 +560,11 @@ impl World {
                     self.take(&Step::Store { node, loses_answer: false });
                     self.take(&Step::Finish { node, nth: 0 });
                 }
-                if !self.nodes[node].pulls.iter().any(|pull| pull.3) {
-                    self.take(&Step::EndPull { node, has_failed: false });
+                // The server answers those that do not wait.
+                if let Some(index) = self.nodes[node].pulls.iter().position(|pull| !pull.3) {
+                    let (pull, ..) = self.nodes[node].pulls.remove(index);
+                    let ended = Event::PullEnded { pull, has_failed: false };
+                    self.nodes[node].handle(&mut self.server, ended);
                 }
                 if self.nodes[node].machine.is_drained() {
                     self.nodes[node] = Node::start(&mut self.server, node);
@@ -533,8 +579,16 @@ impl World {
     }
 }
 
+/// Returns the number of scripts, which have 150 steps on average. `BRIGADE_NODE_STEPS` sets the
+/// number of all steps.
+fn scripts() -> ProptestConfig {
+    let steps = std::env::var("BRIGADE_NODE_STEPS").ok();
+    let cases = steps.map_or(128, |steps| steps.parse::<u32>().expect("a number").div_ceil(150));
+    ProptestConfig::with_cases(cases)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(scripts())]
 
     #[test]
     fn every_task_has_one_outcome_and_leaves_the_queue(

@@ -1,6 +1,7 @@
 //! Single events, one after the other, for a node with one worker.
 
 use super::*;
+use crate::message::Report;
 
 /// A node with one worker, whose tasks are brief, so that it has a backlog.
 struct BriefNode {
@@ -216,4 +217,20 @@ fn tasks_that_wait_for_long_are_returned() {
     node.handle(Event::Ran { token: first, end: RunEnd::Done });
     node.now = tick;
     assert_eq!(node.handle(Event::Tick), []);
+}
+
+#[test]
+fn a_task_that_was_recorded_as_begun_waits_for_no_worker() {
+    let mut node = BriefNode::start();
+    let (begins, _) = node.deliver(1, 2);
+    let (history, revision) = (History::default(), 0);
+    let examined = Event::Examined { token: begins, is_done: false, history, revision };
+    assert!(matches!(node.handle(examined)[0], Action::RecordBegin { .. }));
+    // Tasks that come meanwhile take their turn, although tasks are brief.
+    let (second, actions) = node.deliver(2, 1);
+    assert_eq!(actions, []);
+    let (third, actions) = node.deliver(3, 1);
+    assert_eq!(actions, []);
+    let actions = node.handle(Event::Recorded(begins));
+    assert_eq!(actions[..3], [begins, second, third].map(Action::Run));
 }
