@@ -1,9 +1,10 @@
 //! The requests for tasks: which lane is asked, for how many, and whether the request waits.
 //!
 //! A lane has one request at a time. While there is work, lanes are asked in the order of their
-//! urgency, one after the other, and the requests do not wait. Once all were found empty, requests
-//! wait at every lane: for all free slots if there is one lane, for one task if there are several,
-//! so that at most one task for each lane is too many.
+//! urgency, one after the other, and the requests do not wait. A lane for whose tasks there is no
+//! room is passed over, and is the next one as soon as there is some. Once all were found empty,
+//! requests wait at every lane: for all free slots if there is one lane, for one task if there are
+//! several, so that at most one task for each lane is too many.
 //!
 //! A server drops a request if it knows no leader of the lane's consumer, and forgets those that
 //! wait if the leader changes. So a request waits only at a lane that has answered before, and a
@@ -53,6 +54,8 @@ pub(super) struct Pulls {
 struct LaneState {
     lane: Lane,
     pull: Option<Pull>,
+    /// `true` if the lane was passed over, because there was no room for its tasks.
+    is_passed_over: bool,
     /// Time before which the lane is not asked again.
     not_before: Monotonic,
     /// `true` if the consumer's present leader has answered, as far as the node knows.
@@ -76,6 +79,7 @@ impl LaneState {
         Self {
             lane,
             pull: None,
+            is_passed_over: false,
             not_before: Monotonic::ZERO,
             has_answered: false,
             patience: FIRST_PATIENCE,
@@ -91,6 +95,11 @@ impl LaneState {
     fn answered(&mut self) {
         self.has_answered = true;
         self.patience = FIRST_PATIENCE;
+    }
+
+    /// Returns `true` if an answer will come at once.
+    fn is_being_asked(&self) -> bool {
+        self.has_answered && self.pull.as_ref().is_some_and(|pull| !pull.waits)
     }
 
     fn has_waiting_pull(&self) -> bool {
@@ -224,10 +233,19 @@ impl Pulls {
             self.position = 1;
             return self.ask(now, 0, room, true, actions);
         }
-        // A lane at which a request waits is empty. One without room is asked when the others were
-        // found empty and there is some.
-        let is_passed = |state: &LaneState| state.has_waiting_pull() || room(state) == 0;
-        while self.lanes.get(self.position).is_some_and(is_passed) {
+        if self.lanes.iter().any(LaneState::is_being_asked) {
+            return;
+        }
+        let (earlier, _) = self.lanes.split_at(self.position.min(self.lanes.len()));
+        let has_room_again = |state: &LaneState| state.is_passed_over && room(state) > 0;
+        self.position = earlier.iter().position(has_room_again).unwrap_or(self.position);
+        // A lane at which a request waits is empty.
+        while let Some(state) = self.lanes.get_mut(self.position) {
+            let is_empty = state.has_waiting_pull();
+            state.is_passed_over = !is_empty && room(state) == 0;
+            if !is_empty && !state.is_passed_over {
+                break;
+            }
             self.position += 1;
         }
         if let Some(state) = self.lanes.get(self.position) {

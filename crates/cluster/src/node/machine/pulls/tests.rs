@@ -148,5 +148,28 @@ fn a_lane_without_room_is_asked_when_there_is_some() {
     let asked = asked_with(&mut pulls, 0);
     assert!(matches!(asked[..], [(_, Priority::Normal, 1)]), "{asked:?}");
     let asked = asked_with(&mut pulls, 2);
-    assert!(matches!(asked[..], [(_, Priority::High, 1)]), "{asked:?}");
+    assert!(matches!(asked[..], [(_, Priority::High, 2)]), "{asked:?}");
+}
+
+#[test]
+fn a_lane_that_has_room_again_comes_before_less_urgent_ones() {
+    let mut pulls = answering(&[Priority::High, Priority::Normal]);
+    let asked = asked_with(&mut pulls, 0);
+    assert!(matches!(asked[..], [(_, Priority::Normal, 5)]), "{asked:?}");
+    assert_eq!(asked_with(&mut pulls, 2), [], "one at a time");
+    for _ in 0..5 {
+        pulls.delivered(at(1_000), &lane(Priority::Normal));
+    }
+    // The normal lane has more, but the urgent one was only passed over.
+    let asked = asked_with(&mut pulls, 2);
+    assert!(matches!(asked[..], [(_, Priority::High, 2)]), "{asked:?}");
+    pulls.ended(at(1_000), asked[0].0, false);
+    let asked = asked_with(&mut pulls, 2);
+    assert!(matches!(asked[..], [(_, Priority::Normal, 5)]), "{asked:?}");
+    // It was found empty, so resources that return change nothing.
+    for _ in 0..5 {
+        pulls.delivered(at(1_000), &lane(Priority::Normal));
+    }
+    let asked = asked_with(&mut pulls, 2);
+    assert!(matches!(asked[..], [(_, Priority::Normal, 5)]), "{asked:?}");
 }
