@@ -39,6 +39,8 @@ pub struct TaskBuilder<'pool, A, R> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskOptions {
     pub(crate) retries: u32,
+    /// Number of attempts at the task elsewhere.
+    pub(crate) earlier_attempts: u32,
     pub(crate) retry: Retry,
     pub(crate) retried_for: RetriedFor,
     pub(crate) label: Option<Arc<str>>,
@@ -59,7 +61,9 @@ impl TaskOptions {
         &self,
         config: &Config,
     ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {
-        let waits = !self.retry.is_immediate() || self.retried_for != RetriedFor::default();
+        let waits = !self.retry.is_immediate()
+            || self.retried_for != RetriedFor::default()
+            || self.earlier_attempts > 0;
         let has_deadlines = !self.deadlines.are_none() || !config.deadlines.are_none();
         if self.priority == 0 && !has_deadlines && !waits && self.needs.are_none() {
             return (None, None);
@@ -79,6 +83,7 @@ impl TaskOptions {
         let mut constraints = TaskDeadlines::constraints(deadlines.as_ref());
         constraints.priority = self.priority;
         constraints.needs = self.needs.get();
+        constraints.earlier_attempts = self.earlier_attempts;
         constraints.retry = self.retry;
         constraints.retries_panics = self.retried_for.panics;
         constraints.retries_errors = self.retried_for.errors;
@@ -200,6 +205,14 @@ where
     /// ```
     pub fn retry(mut self, retry: Retry) -> Self {
         self.options.set_retry(retry);
+        self
+    }
+
+    /// Counts the attempts at the task on from those that were made elsewhere, as by other nodes of
+    /// a cluster.
+    #[doc(hidden)]
+    pub fn __earlier_attempts(mut self, number: u32) -> Self {
+        self.options.earlier_attempts = number;
         self
     }
 

@@ -61,7 +61,10 @@ impl<T> Entries<T> {
                 Err(task) => self.insert_with(task, Rare::of(now)),
             };
         }
-        self.insert_with(task, Rare { items, retries_left: retries, constraints, ..Rare::of(now) })
+        let earlier = constraints.as_ref().map_or(0, |constraints| constraints.earlier_attempts);
+        let attempt = Attempt::new(earlier.saturating_add(1));
+        let rare = Rare { attempt, items, retries_left: retries, constraints, ..Rare::of(now) };
+        self.insert_with(task, rare)
     }
 
     fn insert_with(&mut self, task: T, rare: Rare) -> TaskKey {

@@ -76,6 +76,8 @@ pub struct Constraints {
     pub alone: bool,
     /// Resources that an attempt takes, if any. Such a task goes to an idle worker.
     pub needs: Option<Needs>,
+    /// Number of attempts at the task elsewhere, from which the attempts here are counted on.
+    pub earlier_attempts: u32,
     /// The pauses between attempts.
     pub retry: Retry,
     /// `true` if the task runs again after a panic.

@@ -106,6 +106,12 @@ impl History {
         u32::try_from(self.worker_deaths + self.failures).unwrap_or(u32::MAX)
     }
 
+    /// Returns the number of attempts before a delivery: those that failed, and those whose node
+    /// died.
+    pub(crate) fn attempts_before(&self, delivery: DeliveryId) -> u32 {
+        u32::try_from(self.failures + self.deaths_before(delivery)).unwrap_or(u32::MAX)
+    }
+
     /// Returns the number of deliveries before the given one that were begun, and whose end nobody
     /// has reported: the node has died, or its lease has run out.
     fn silent_before(&self, delivery: DeliveryId) -> u64 {

@@ -24,7 +24,7 @@ pub(super) struct HeldTask {
     /// The items, once they are here.
     pub(super) inputs: Option<Items>,
     pub(super) outcome: Option<RunOutcome>,
-    /// The history of a task that is given up.
+    /// The history, as far as the driver has seen it.
     pub(super) history: History,
     /// Object of the outcome, which is removed if another outcome was first.
     pub(super) stored_outcome: Option<Body>,
@@ -39,8 +39,14 @@ impl HeldTask {
         self.task.as_ref().map_or(1, |task| task.head.items)
     }
 
+    /// Returns the number of attempts before this delivery, on all nodes.
+    pub(super) fn earlier_attempts(&self) -> u32 {
+        self.history.attempts_before(self.delivery)
+    }
+
+    /// Returns the number of the attempt that this delivery is.
     pub(super) fn attempt(&self) -> u32 {
-        u32::try_from(self.delivery.number).unwrap_or(u32::MAX)
+        self.earlier_attempts().saturating_add(1)
     }
 
     /// Returns the object of the arguments, which is removed once there is an outcome.

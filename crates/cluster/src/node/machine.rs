@@ -244,9 +244,7 @@ impl Machine {
             self.waiting.insert(token);
             return;
         }
-        held.state = State::Running;
-        self.capacity.started(now);
-        self.actions.push(Action::Run(token));
+        self.run(now, token);
     }
 
     fn ran(&mut self, now: Monotonic, token: Token, end: RunEnd) {

@@ -49,7 +49,8 @@ pub(super) fn given_up(task: &HeldTask, node: &str, deaths: u64, history: &Histo
         reason = format!("{reason}; the last one reported by {node}: {description}");
     }
     let deaths = u32::try_from(deaths).unwrap_or(u32::MAX);
-    TaskError::of(TaskErrorKind::GivenUp { deaths, reason }, task.label(), task.attempt(), None)
+    let last = task.earlier_attempts().max(1);
+    TaskError::of(TaskErrorKind::GivenUp { deaths, reason }, task.label(), last, None)
 }
 
 /// Returns the error of a task whose function no node knows.

@@ -75,13 +75,14 @@ impl Runs {
         Self { pool, single: FuturesUnordered::new(), chunks, ended_chunks }
     }
 
-    /// Starts a run. Returns its end if it ended at once.
+    /// Starts a run of a task from a lane, after a number of attempts elsewhere. Returns its end if it
+    /// ended at once.
     pub(super) fn start(
         &mut self,
         token: Token,
         function: &Key<Encoded, Encoded>,
         head: &TaskHead,
-        lane: &Lane,
+        (lane, earlier_attempts): (&Lane, u32),
         mut items: Items,
     ) -> Option<Ended> {
         if head.is_chunk {
@@ -100,6 +101,7 @@ impl Runs {
             Priority::Normal => 0,
             Priority::Low => -1,
         });
+        task = task.__earlier_attempts(earlier_attempts);
         for (resource, amount) in lane.class.requirements().resources() {
             task = task.needs(resource, amount);
         }

@@ -181,6 +181,7 @@ impl Digits {
             hard_limit: self.option(50).map(Duration::from_millis),
             cpu_limit: self.option(50).map(Duration::from_millis),
             alone: self.one_in(5),
+            earlier_attempts: self.below(3),
             retry: self.retry(),
             retries_panics: self.one_in(2),
             retries_errors: self.one_in(2),

@@ -52,8 +52,13 @@ impl Driver {
                 let letter = record::dead_letter(names, &self.shared.name, held, deaths, history);
                 self.publish(Tag::End(token), letter).await;
             }
-            Action::RecordBegin { token, history, revision }
-            | Action::RecordReturn { token, history, revision } => {
+            Action::RecordBegin { token, history, revision } => {
+                self.record_history(token, &history, revision).await;
+                if let Some(held) = self.held.get_mut(&token) {
+                    held.history = history;
+                }
+            }
+            Action::RecordReturn { token, history, revision } => {
                 self.record_history(token, &history, revision).await;
             }
             Action::Extend(token) => {
@@ -131,8 +136,8 @@ impl Driver {
             return self.fail_run(token, &error);
         }
         let Some(function) = self.functions.get(&task.head.name) else { return };
-        let lane = &held.lane;
-        if let Some(ended) = self.runs.start(token, function, &task.head, lane, items) {
+        let place = (&held.lane, held.earlier_attempts());
+        if let Some(ended) = self.runs.start(token, function, &task.head, place, items) {
             self.ended(ended);
         }
     }

@@ -38,6 +38,9 @@ impl Driver {
     pub(super) async fn job_ended(&mut self, end: JobEnd) {
         match end {
             JobEnd::Examined { token, is_done, history, revision } => {
+                if let Some(held) = self.held.get_mut(&token) {
+                    held.history = history.clone();
+                }
                 self.events.push_back(Event::Examined { token, is_done, history, revision });
             }
             JobEnd::Loaded { token, items: Ok(items) } => {

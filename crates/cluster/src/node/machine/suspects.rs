@@ -23,9 +23,7 @@ impl Machine {
             }
             self.waiting.remove(&token);
             if !held.is_suspect() {
-                held.state = State::Running;
-                self.capacity.started(now);
-                self.actions.push(Action::Run(token));
+                self.run(now, token);
                 continue;
             }
             held.state = State::Beginning;
@@ -34,6 +32,14 @@ impl Machine {
             self.capacity.reserve(now);
             self.actions.push(Action::RecordBegin { token, history, revision });
         }
+    }
+
+    /// Gives a task that needs no record to the pool.
+    pub(super) fn run(&mut self, now: Monotonic, token: Token) {
+        let Some(held) = self.held.get_mut(&token) else { return };
+        held.state = State::Running;
+        self.capacity.started(now);
+        self.actions.push(Action::Run(token));
     }
 
     /// Runs a task whose history says that it begins, unless it is not wanted any more.
