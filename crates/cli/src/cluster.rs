@@ -44,7 +44,8 @@ fn describe(status: &ClusterStatus) -> String {
     if status.nodes.is_empty() {
         lines.push("no node has answered".to_owned());
     } else {
-        let head = ["NODE", "WORKERS", "HELD", "DONE", "DEATHS", "GIVEN UP", "UPTIME", "OFFERS"];
+        let head =
+            ["NODE", "WORKERS", "HELD", "OUTCOMES", "DEATHS", "GIVEN UP", "UPTIME", "OFFERS"];
         lines.extend(table(&head, status.nodes.iter().map(row)));
     }
     lines.join("\n")

@@ -67,7 +67,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
 }
 
 fn draw_nodes(frame: &mut Frame<'_>, area: Rect, view: &View) {
-    let head = ["NODE", "BUSY", "WORKERS", "HELD", "RATE", "DONE", "DEATHS", "UPTIME", "OFFERS"];
+    let head =
+        ["NODE", "BUSY", "WORKERS", "HELD", "RATE", "OUTCOMES", "DEATHS", "UPTIME", "OFFERS"];
     let widths = [
         Constraint::Fill(2),
         Constraint::Length(5),
