@@ -12,7 +12,7 @@ use crate::checkout::Checkout;
 const BUDGETS: &[(&str, usize)] = &[
     ("brigade", 200),
     ("cli", 10700),
-    ("cluster", 9500),
+    ("cluster", 9600),
     ("codec", 720),
     ("cores", 3500),
     ("crash", 1100),

@@ -75,8 +75,8 @@ impl Runs {
         Self { pool, single: FuturesUnordered::new(), chunks, ended_chunks }
     }
 
-    /// Starts a run of a task from a lane, after a number of attempts elsewhere. Returns its end if it
-    /// ended at once.
+    /// Starts a run of a task from a lane, after a number of attempts elsewhere. Returns its end if
+    /// it ended at once.
     pub(super) fn start(
         &mut self,
         token: Token,

@@ -107,6 +107,7 @@ fn deaths_of_nodes_do_not_count_for_tasks_that_wait_in_them() {
         assert_eq!(node.handle(Event::Recorded(token))[0], Action::Run(token));
     }
     assert_eq!(history.deaths_before(id(2, 9)), 3);
+    assert_eq!(history.attempts_before(id(2, 9)), 3, "of eight deliveries");
     let mut node = BriefNode::start();
     let (token, _) = node.deliver(2, 9);
     let actions = node.handle(Event::Examined { token, is_done: false, history, revision });
@@ -183,6 +184,7 @@ fn a_failed_attempt_is_returned_with_its_pause() {
         assert_eq!(node.handle(Event::Recorded(token))[0], Action::Return { token, pause });
     }
     assert_eq!((history.failures, history.worker_deaths, history.node_deaths), (2, 1, 0));
+    assert_eq!(history.attempts_before(id(1, 4)), 3);
 }
 
 #[test]
@@ -233,4 +235,22 @@ fn a_task_that_was_recorded_as_begun_waits_for_no_worker() {
     assert_eq!(actions, []);
     let actions = node.handle(Event::Recorded(begins));
     assert_eq!(actions[..3], [begins, second, third].map(Action::Run));
+}
+
+#[test]
+fn a_task_that_finds_too_little_of_a_resource_is_returned() {
+    let mut node = BriefNode::start();
+    let mut deliver = |token: u64, priority: Priority| {
+        let (token, lane, key) = (Token(token), lane(priority), key(token));
+        let facts = Facts { may_be_done: false, ..facts(1) };
+        let delivery = Delivery { token, lane, key, id: id(token.0, 1), facts };
+        node.handle(Event::Delivered(delivery))
+    };
+    // Tasks of two lanes, for each of which there was room, come at the same moment.
+    assert_eq!(deliver(900, Priority::Low), [Action::Run(Token(900))], "it has two of three");
+    let actions = deliver(901, Priority::Low);
+    assert!(matches!(actions[..], [Action::RecordReturn { .. }]), "{actions:?}");
+    assert_eq!(deliver(902, Priority::High), [Action::Run(Token(902))], "it has the third one");
+    let actions = deliver(903, Priority::High);
+    assert!(matches!(actions[..], [Action::RecordReturn { .. }]), "{actions:?}");
 }
