@@ -53,10 +53,7 @@ impl Driver {
                 self.publish(Tag::End(token), letter).await;
             }
             Action::RecordBegin { token, history, revision } => {
-                self.record_history(token, &history, revision).await;
-                if let Some(held) = self.held.get_mut(&token) {
-                    held.history = history;
-                }
+                self.begin_task(token, history, revision).await;
             }
             Action::RecordReturn { token, history, revision } => {
                 self.record_history(token, &history, revision).await;
@@ -121,13 +118,30 @@ impl Driver {
         }
     }
 
+    /// Records that a task begins. Its items are fetched before, so that it runs at once.
+    async fn begin_task(&mut self, token: Token, history: History, revision: u64) {
+        let lacks_items =
+            |held: &HeldTask| held.inputs.is_none() && held.stored_arguments().is_some();
+        if self.held.get(&token).is_some_and(lacks_items) {
+            return self.start_loading(token, Some((history, revision)));
+        }
+        self.record_begin(token, history, revision).await;
+    }
+
+    pub(super) async fn record_begin(&mut self, token: Token, history: History, revision: u64) {
+        self.record_history(token, &history, revision).await;
+        if let Some(held) = self.held.get_mut(&token) {
+            held.history = history;
+        }
+    }
+
     /// Starts the run of a task whose items are here, or lets them be fetched.
     pub(super) fn run_task(&mut self, token: Token) {
         let Some(held) = self.held.get_mut(&token) else { return };
         let Ok(task) = &held.task else { return };
         let items = match (&held.inputs, &task.body) {
             (Some(items), _) | (None, Body::Inline(items)) => items.clone(),
-            (None, Body::Stored(_)) => return self.start_loading(token),
+            (None, Body::Stored(_)) => return self.start_loading(token, None),
         };
         held.inputs = Some(items.clone());
         if let Some(message) = self.functions.difference(&task.head.name, held.types) {

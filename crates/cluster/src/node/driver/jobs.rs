@@ -26,11 +26,28 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The end of a job.
 pub(super) enum JobEnd {
-    Examined { token: Token, is_done: bool, history: History, revision: u64 },
-    Loaded { token: Token, items: Result<Items, PayloadError> },
-    Stored { token: Token, outcome: RunOutcome, body: Body },
+    Examined {
+        token: Token,
+        is_done: bool,
+        history: History,
+        revision: u64,
+    },
+    /// The task begins with the record `begin`, or has begun.
+    Loaded {
+        token: Token,
+        begin: Option<(History, u64)>,
+        items: Result<Items, PayloadError>,
+    },
+    Stored {
+        token: Token,
+        outcome: RunOutcome,
+        body: Body,
+    },
     Lanes(Vec<Lane>),
-    Swept { lanes: Vec<Lane>, result: Result<Swept, String> },
+    Swept {
+        lanes: Vec<Lane>,
+        result: Result<Swept, String>,
+    },
     Nothing,
 }
 
@@ -43,13 +60,20 @@ impl Driver {
                 }
                 self.events.push_back(Event::Examined { token, is_done, history, revision });
             }
-            JobEnd::Loaded { token, items: Ok(items) } => {
+            JobEnd::Loaded { token, begin: Some((history, revision)), items } => {
+                // If they could not be fetched, the run finds that out again, and ends with it.
+                if let Some(held) = self.held.get_mut(&token) {
+                    held.inputs = items.ok();
+                }
+                self.record_begin(token, history, revision).await;
+            }
+            JobEnd::Loaded { token, begin: None, items: Ok(items) } => {
                 if let Some(held) = self.held.get_mut(&token) {
                     held.inputs = Some(items);
                     self.run_task(token);
                 }
             }
-            JobEnd::Loaded { token, items: Err(error) } => {
+            JobEnd::Loaded { token, begin: None, items: Err(error) } => {
                 let Some(held) = self.held.get(&token) else { return };
                 let message = error.to_string();
                 let kind = TaskErrorKind::Codec { message };
@@ -115,14 +139,14 @@ impl Driver {
         held.task.as_ref().is_ok_and(|task| self.functions.get(&task.head.name).is_some())
     }
 
-    pub(super) fn start_loading(&self, token: Token) {
+    pub(super) fn start_loading(&self, token: Token, begin: Option<(History, u64)>) {
         let Some(task) = self.held.get(&token).and_then(|held| held.task.as_ref().ok()) else {
             return;
         };
         let (payloads, body) = (self.context.payloads.clone(), task.body.clone());
         self.jobs.push(Box::pin(async move {
             let items = payloads.get(&body).await;
-            JobEnd::Loaded { token, items }
+            JobEnd::Loaded { token, begin, items }
         }));
     }
 
