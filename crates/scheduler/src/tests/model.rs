@@ -96,6 +96,11 @@ enum Place {
 }
 
 impl Task {
+    /// Returns the number of the attempt that has begun last.
+    fn last_attempt(&self) -> Attempt {
+        Attempt::new(self.constraints.earlier_attempts + self.begun)
+    }
+
     fn waits(&self) -> bool {
         matches!(self.place, Place::Fresh | Place::Returned)
     }
@@ -186,7 +191,7 @@ impl Model {
     fn sent_one(&mut self, id: u64, worker: WorkerId, attempt: Attempt) {
         let task = &self.tasks[&id];
         assert!(task.waits(), "task {id} was sent without having waited: {task:?}");
-        assert_eq!(attempt.get(), task.begun + 1, "task {id} has a wrong attempt");
+        assert_eq!(attempt, task.last_attempt().next(), "task {id} has a wrong attempt");
         let slot = task.constraints.slot;
         assert!(slot.is_none_or(|slot| slot == worker.slot), "task {id} was sent to {worker}");
         let fresh = |other: &Task| {
@@ -227,7 +232,7 @@ impl Model {
     /// the pool cancels what is pending.
     pub(super) fn retried(&mut self, first: u64, now: Monotonic, is_cancelling: bool) {
         let task = &self.tasks[&first];
-        let pause = task.constraints.pause(TaskId::new(first), Attempt::new(task.begun));
+        let pause = task.constraints.pause(TaskId::new(first), task.last_attempt());
         self.returned(first);
         if !pause.is_zero() && !is_cancelling {
             for id in self.ids(first) {

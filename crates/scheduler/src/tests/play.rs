@@ -174,14 +174,16 @@ impl Digits {
     }
 
     fn constraints(&mut self) -> Constraints {
+        let priority: i32 = [0, 1, 2, -1, -2][self.below(5) as usize];
         Constraints {
-            priority: [0, 1, 2, -1, -2][self.below(5) as usize],
+            priority,
             slot: self.one_in(5).then(|| self.below(5)),
             queue_limit: self.option(50).map(Duration::from_millis),
             hard_limit: self.option(50).map(Duration::from_millis),
             cpu_limit: self.option(50).map(Duration::from_millis),
             alone: self.one_in(5),
-            earlier_attempts: self.below(3),
+            // Without a digit of its own, so that the scripts of known seeds stay as they are.
+            earlier_attempts: priority.unsigned_abs(),
             retry: self.retry(),
             retries_panics: self.one_in(2),
             retries_errors: self.one_in(2),
