@@ -66,7 +66,7 @@ fn hold((file, number, gate): (PathBuf, u64, PathBuf)) -> u32 {
 fn fail_twice((file, how): (PathBuf, u32)) -> Result<u32, u32> {
     note((file.clone(), how.into(), 0));
     let run = notes(&file)[&how.into()];
-    assert_eq!(brigade::worker::attempt().map(|attempt| attempt.get()), Some(run));
+    assert_eq!(brigade::worker::attempt().map(brigade::worker::Attempt::get), Some(run));
     match how % 3 {
         0 if run < 3 => Err(run),
         1 if run < 3 => panic!("run {run}"),

@@ -183,7 +183,7 @@ impl Node {
         let settings = Settings {
             has_backlog: true,
             name: format!("node-{index}"),
-            workers: WORKERS as u32,
+            workers: u32::try_from(WORKERS).unwrap(),
             resources: licenses(),
             lease: LEASE,
             functions: Vec::new(),
