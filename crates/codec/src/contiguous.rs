@@ -59,8 +59,8 @@ pub fn into_bytes<T: 'static>(value: T) -> Option<Vec<u8>> {
     value.downcast_mut::<Option<String>>()?.take().map(String::into_bytes)
 }
 
-/// Returns the `Vec<u8>`, `String` or [`Encoded`] whose memory this is, or the bytes again for other
-/// types, and for a `String` that would not be UTF-8.
+/// Returns the `Vec<u8>`, `String` or [`Encoded`] whose memory this is, or the bytes again for
+/// other types, and for a `String` that would not be UTF-8.
 ///
 /// # Errors
 /// The bytes.

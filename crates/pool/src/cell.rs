@@ -19,7 +19,7 @@ use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
 use crate::drive::Shared;
 use crate::emitted::Emitted;
-use crate::payload::{Argument, ArgumentRef, Outcome, Value};
+use crate::payload::{Argument, ArgumentRef, KeptBytes, Outcome, Value};
 use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::task_span::TaskSpan;
@@ -248,7 +248,7 @@ impl TaskCell {
     }
 
     /// Returns the bytes of an argument that the host keeps.
-    pub(crate) fn kept_bytes(&self) -> Option<Arc<Vec<u8>>> {
+    pub(crate) fn kept_bytes(&self) -> Option<Arc<KeptBytes>> {
         self.with_argument(|argument, _, _| Some(argument.whole()?.kept()?.bytes()))?
     }
 

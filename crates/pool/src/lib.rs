@@ -110,7 +110,7 @@ pub mod internals {
     pub use crate::drive::Shared;
     pub use crate::map::{Chunks, Results};
     pub use crate::payload::{
-        ArenaValue, Argument, BufferedArgument, BufferedValue, KeptArgument, Part, Value,
+        ArenaValue, Argument, BufferedArgument, BufferedValue, KeptArgument, KeptBytes, Part, Value,
     };
     pub use crate::submission::Submission;
 }

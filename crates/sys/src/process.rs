@@ -18,6 +18,7 @@ mod exit;
 mod folder;
 mod foreign;
 mod last_line;
+mod memory;
 mod signal;
 
 pub use descendants::is_shortage;
@@ -42,8 +43,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::clock::{Monotonic, now};
-use crate::foreign_memory;
+use crate::clock::now;
 use crate::fork::Origin;
 use crate::guardian::GroupSlot;
 use crate::scheduling::make_way;
@@ -202,27 +202,6 @@ impl Process {
         Ok(true)
     }
 
-    /// Copies bytes to an address of the process. It is not reaped meanwhile, for a third of a
-    /// millisecond at a time.
-    ///
-    /// # Errors
-    /// `ESRCH` if the process has ended; `EFAULT` if it has not all of that memory; `EPERM` if this
-    /// process may not write there.
-    pub fn write_memory(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
-        const PART: usize = 4 << 20;
-        for (part, bytes) in bytes.chunks(PART).enumerate() {
-            let mut state = self.state();
-            self.note_loss(&mut state);
-            if !matches!(*state, State::Unreaped) {
-                return Err(Errno::SRCH.into());
-            }
-            let address = address.saturating_add((part * PART) as u64);
-            // SAFETY: a child of this process, which nobody reaps as long as the state is locked.
-            unsafe { foreign_memory::copy_to(self.number(), address, bytes)? };
-        }
-        Ok(())
-    }
-
     /// Returns the exit status if the process has ended. The first call after its end kills the
     /// rest of its group and reaps it; the result is remembered.
     ///
@@ -293,12 +272,6 @@ impl Process {
     pub fn is_stopped(&self) -> bool {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.wait(options).is_ok_and(|status| status.is_some_and(|status| status.stopped()))
-    }
-
-    /// Returns `true` if the process has ended, reaped or not.
-    pub fn has_ended(&self) -> bool {
-        let at_once = Some(Monotonic::from_nanos(0));
-        wait_readable(&[self.pidfd()], at_once).is_ok_and(|ended| ended[0])
     }
 
     /// Lets others run before the process, which is about to end.

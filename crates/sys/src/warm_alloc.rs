@@ -1,8 +1,8 @@
 //! A global allocator that keeps large freed blocks.
 //!
 //! Memory that a process gets from the system is cleared first, page by page, which takes as long
-//! as copying into it. glibc uses freed memory again up to 32 MiB and returns larger blocks to the
-//! system at once.
+//! as copying into it. glibc returns blocks from 32 MiB on to the system when they are freed, and
+//! smaller ones when more than two of the last size are free.
 //!
 //! A block of at least [`SMALLEST`] bytes is a mapping whose length follows from its size alone. So
 //! it needs no header, and a kept block serves each size of its class. Kept blocks lie in slots of
@@ -17,11 +17,11 @@ use rustix::mm::{
     Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap, munmap,
 };
 
-/// The system's allocator, except that freed blocks of 32 MiB and more stay with the process, in
+/// The system's allocator, except that freed blocks of 4 MiB and more stay with the process, in
 /// huge pages, and serve later allocations.
 ///
 /// Use it as the global allocator of a program that passes payloads of this size to workers: the
-/// program is the host and all workers. A process keeps 16 blocks, and in all 1 GiB by default,
+/// program is the host and all workers. A process keeps 32 blocks, and in all 1 GiB by default,
 /// which count as its memory.
 ///
 /// ```
@@ -45,10 +45,10 @@ pub struct WarmAlloc {
     limit: usize,
 }
 
-/// Size in bytes from which on freed blocks are kept: glibc itself uses smaller ones again.
-pub const SMALLEST: usize = 32 << 20;
+/// Size in bytes from which on freed blocks are kept: two huge pages.
+pub const SMALLEST: usize = 4 << 20;
 
-const SLOTS: usize = 16;
+const SLOTS: usize = 32;
 
 /// Bytes that a process keeps by default.
 const KEPT: usize = 1 << 30;

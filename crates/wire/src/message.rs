@@ -14,8 +14,8 @@
 //! then     length of a text of granted resources       (Run with resources)
 //!
 //! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with shared buffers, 16
-//! with a trace context, 32 with resources, 64 with an argument that the host has kept. The bytes of a name, then of a trace context, and then
-//! of the resources end the head.
+//! with a trace context, 32 with resources, 64 with an argument that the host has kept. The bytes
+//! of a name, then of a trace context, and then of the resources end the head.
 //! Flag of a Stop: 1 the worker stops after the next task, which it runs in its own process.
 //! Flag of a finished task: 1 the worker asks to be replaced.
 //! ```

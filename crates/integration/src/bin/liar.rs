@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use brigade_integration::liar::{Frame, Greeting, Worker};
 use brigade_wire::buffers::{self, Buffer, File};
-use brigade_wire::{Buffered, FromWorker, Item, Location, Outcome};
+use brigade_wire::{Buffered, FromWorker, Item, Location, Offered, Outcome, Wanted};
 
 fn main() {
     let mode = std::env::args().nth(1).expect("how to lie");
@@ -50,6 +50,18 @@ fn main() {
             "result" => {
                 name(&mut worker, &run_frame, Buffer::Result(BEYOND));
             }
+            // A value in memory that it does not have, or behind a block outside of its arena.
+            "offers" => offer(&mut worker, &run_frame, 4096),
+            "offers-beyond" => offer(&mut worker, &run_frame, 1 << 50),
+            // An argument that it has got in the message.
+            "wants" => want(&mut worker, &run_frame, 4096, 0),
+            // The argument of a task, into memory that it does not have, or again and again.
+            "wants-nowhere" => want(&mut worker, &run_frame, 4096, 8),
+            "wants-again" => {
+                for _ in 0..3 {
+                    want(&mut worker, &run_frame, 4096, 0);
+                }
+            }
             "keeps" => worker.send(&FromWorker::Keeps(&list(&Buffer::Argument(ELSEWHERE)))),
             "releases" => worker.send(&FromWorker::Releases(&list(&Buffer::Argument(ELSEWHERE)))),
             // The first processes die after they began the chunk, before they begin an item.
@@ -89,6 +101,18 @@ fn emit(worker: &mut Worker, frame: &Frame, indices: Range<u32>, outcome: &Outco
         worker.send(&FromWorker::Item(Item { ring_index: frame.ring_index, index, outcome }));
     }
     while worker.receiver.receive().is_ok() {}
+}
+
+/// Offers a value in the first page of its memory, which is empty.
+fn offer(worker: &mut Worker, frame: &Frame, block: u64) {
+    let offered = Offered { block, address: 8, length: 5 << 20, is_counted: true };
+    worker.finish(frame, Outcome::Offered(offered));
+}
+
+/// Asks for an argument.
+fn want(worker: &mut Worker, frame: &Frame, block: u64, address: u64) {
+    let ring_index = frame.ring_index;
+    worker.send(&FromWorker::Wants(Wanted { ring_index, block, address }));
 }
 
 /// Answers with a value that has this buffer.

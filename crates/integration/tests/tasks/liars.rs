@@ -96,6 +96,24 @@ fn nothing_counts_behind_a_malformed_message() {
 }
 
 #[test]
+fn a_worker_that_lies_about_large_memory_is_killed() {
+    let _watchdog = Watchdog::new("the end of some tasks", BOUND);
+    let length = |bytes: Vec<u8>| bytes.len();
+    for (mode, size) in [
+        ("offers", 1),
+        ("offers-beyond", 1),
+        ("wants", 1),
+        ("wants-nowhere", 5 << 20),
+        ("wants-again", 5 << 20),
+    ] {
+        let liars = Liars::new(mode, 10);
+        let error = outcome(liars.pool.submit(length, vec![1; size]).unwrap()).unwrap_err();
+        assert!(error.is_worker_death(), "{mode}: {error}");
+        assert!(error.to_string().contains("broke the protocol"), "{mode}: {error}");
+    }
+}
+
+#[test]
 fn a_worker_that_emits_what_was_not_granted_is_killed() {
     let _watchdog = Watchdog::new("the end of a flat stream", BOUND);
     for (mode, delivered) in [("eager", 3), ("hasty", 0), ("barren", 0)] {

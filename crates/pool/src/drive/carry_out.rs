@@ -327,7 +327,7 @@ impl Core {
                 chunk,
                 limits: cell.deadlines().map_or(RunLimits::NONE, TaskDeadlines::run_limits),
                 location,
-                kept: kept.map(KeptArgument::kept),
+                kept: kept.map(KeptArgument::send),
                 has_buffers,
                 trace_context,
                 granted: granted.as_deref(),

@@ -1,9 +1,9 @@
 //! Copies large values out of the memory of workers, and large arguments into it.
 //!
-//! Protocol: a look finds the message with the place, marks the worker's slot, and leaves the copy as
-//! deferred work, which is done without the core's lock. Until then the task counts as running, and
-//! nothing more is read of the worker, which waits. The copy of a value ends the task. If the worker
-//! has died meanwhile, the report of its death does.
+//! Protocol: a look finds the message with the place, marks the worker's slot, and leaves the copy
+//! as deferred work, which is done without the core's lock. Until then the task counts as running,
+//! and nothing more is read of the worker, which waits. The copy of a value ends the task. If the
+//! worker has died meanwhile, the report of its death does.
 //!
 //! The mark is removed before the worker is released: its next message rings, and must be seen.
 //!
@@ -17,6 +17,7 @@ use brigade_scheduler::Event;
 use brigade_supervisor::note;
 use brigade_supervisor::threads::cleaner;
 use brigade_sys::clock::now;
+use brigade_sys::process::Process;
 use brigade_wire::codec::Owned;
 use brigade_wire::{Finished, WorkerId};
 
@@ -58,16 +59,18 @@ impl ToCopy {
                 offer.loan.copy_offered(offer.offered.address, offer.length).map(Copied::Value)
             }
             Large::Argument(Want { bytes, address: Some(address), .. }) => {
-                process.write_memory(*address, bytes).map(|()| Copied::Argument)
+                let written =
+                    process.process().map(|it| it.write_memory(*address, bytes.as_slice()));
+                written.unwrap_or(Ok(())).map(|()| Copied::Argument)
             }
             Large::Argument(Want { bytes, loan, .. }) => {
-                loan.fill(bytes);
+                loan.fill(bytes.as_slice());
                 Ok(Copied::Argument)
             }
         };
         let copied = match copied {
             // Its number may have been another process's.
-            _ if process.has_ended() => Copied::Dead,
+            _ if process.process().is_none_or(Process::has_ended) => Copied::Dead,
             Ok(copied) => copied,
             Err(error) if error.raw_os_error() == Some(BAD_ADDRESS) => Copied::Lie(error),
             Err(error) => Copied::Refused(error),
@@ -110,7 +113,11 @@ impl Core {
                 let problem = format!("named memory that it does not have: {error}");
                 self.break_off(worker, problem, shared, deferred);
             }
-            Copied::Argument => {}
+            Copied::Argument => {
+                if let Large::Argument(want) = large {
+                    want.bytes.delivered();
+                }
+            }
             Copied::Value(bytes) => {
                 let Large::Value(offer) = large else { return };
                 let value = Value::Owned(Box::new(Owned::new(bytes, offer.offered.is_counted)));

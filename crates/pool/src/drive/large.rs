@@ -1,8 +1,9 @@
-//! Values that workers [offer](brigade_sys::arena::Offer) in their own memory, and arguments for which
-//! they have [taken](brigade_sys::arena::Landing) memory. `copy_large` copies them.
+//! Values that workers [offer](brigade_sys::arena::Offer) in their own memory, and arguments for
+//! which they have [memory](brigade_sys::arena::Landing). `copy_large` copies them.
 
 use std::sync::Arc;
 
+use crate::payload::KeptBytes;
 use brigade_supervisor::WorkerProcess;
 use brigade_sys::arena::{Loan, MOST_OFFERED, ResultView};
 use brigade_wire::{Finished, Offered, Outcome, Wanted};
@@ -31,7 +32,7 @@ pub(super) enum Large {
 
 /// The argument of a task that has begun.
 pub(super) struct Want {
-    pub(super) bytes: Arc<Vec<u8>>,
+    pub(super) bytes: Arc<KeptBytes>,
     /// Address in the worker; `None` if the block of the loan has the room.
     pub(super) address: Option<u64>,
     /// Releases the worker when it is dropped.
@@ -52,12 +53,13 @@ impl Want {
     /// worker no such memory.
     pub(super) fn new(
         wanted: &Wanted,
-        bytes: Option<Arc<Vec<u8>>>,
+        bytes: Option<Arc<KeptBytes>>,
         results: Option<&Arc<ResultView>>,
     ) -> Result<Self, String> {
         let address = Some(wanted.address).filter(|address| *address != 0);
-        let bytes = bytes.ok_or("asked for an argument that was not kept")?;
-        let room = if address.is_some() { 0 } else { bytes.len() };
+        let bytes = bytes.filter(|bytes| bytes.is_owed());
+        let bytes = bytes.ok_or("asked for an argument that it has, or that was not kept")?;
+        let room = if address.is_some() { 0 } else { bytes.as_slice().len() };
         let block = usize::try_from(wanted.block).ok();
         let loan = results.zip(block).and_then(|(results, block)| results.loan_buffer(block, room));
         let loan = loan.ok_or("asked for an argument in a block that is out of bounds")?;

@@ -1,5 +1,6 @@
 //! Large arguments that the host keeps, and copies to the worker that begins the task.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use brigade_sys::arena::{MOST_OFFERED, OFFERED};
@@ -9,11 +10,34 @@ use brigade_wire::codec;
 /// The bytes of a `Vec<u8>`, `String` or `Encoded`, in the memory of the caller's value.
 #[derive(Debug)]
 pub struct KeptArgument {
-    bytes: Arc<Vec<u8>>,
+    bytes: Arc<KeptBytes>,
     /// The encoded argument begins with the number of the bytes.
     is_counted: bool,
     /// The encoded argument, for a worker that has no arena.
     encoded: OnceLock<Vec<u8>>,
+}
+
+/// The bytes of an argument that the host keeps.
+#[derive(Debug)]
+pub struct KeptBytes {
+    bytes: Vec<u8>,
+    /// The worker that was sent the task last has not got them. Changed under the core's lock.
+    is_owed: AtomicBool,
+}
+
+impl KeptBytes {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn is_owed(&self) -> bool {
+        self.is_owed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the worker has got them.
+    pub(crate) fn delivered(&self) {
+        self.is_owed.store(false, Ordering::Relaxed);
+    }
 }
 
 impl KeptArgument {
@@ -25,33 +49,36 @@ impl KeptArgument {
             (bytes.len(), prefix > 0, bytes.len().saturating_add(prefix) <= limit)
         });
         let Some((OFFERED..=MOST_OFFERED, is_counted, true)) = parts else { return Err(argument) };
-        let bytes = Arc::new(codec::into_bytes(argument).unwrap_or_default());
+        let bytes = codec::into_bytes(argument).unwrap_or_default();
+        let bytes = Arc::new(KeptBytes { bytes, is_owed: AtomicBool::new(false) });
         Ok(Self { bytes, is_counted, encoded: OnceLock::new() })
     }
 
     /// Returns another owner of the bytes.
-    pub(crate) fn bytes(&self) -> Arc<Vec<u8>> {
+    pub(crate) fn bytes(&self) -> Arc<KeptBytes> {
         Arc::clone(&self.bytes)
     }
 
-    /// Returns the number of the bytes, as a message names it.
-    pub(crate) fn kept(&self) -> Kept {
-        Kept { length: self.bytes.len() as u64, is_counted: self.is_counted }
+    /// Returns the number of the bytes, as the message names it that sends the task. Its worker may
+    /// ask for them once.
+    pub(crate) fn send(&self) -> Kept {
+        self.bytes.is_owed.store(true, Ordering::Relaxed);
+        Kept { length: self.bytes.as_slice().len() as u64, is_counted: self.is_counted }
     }
 
     pub(super) fn size(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.bytes.capacity()
     }
 
     /// Returns the encoded argument, which is a copy if the bytes are counted.
     pub(super) fn encoded(&self) -> &[u8] {
         if !self.is_counted {
-            return &self.bytes;
+            return self.bytes.as_slice();
         }
         self.encoded.get_or_init(|| {
             let mut encoded = Vec::new();
             // It has no limit, and is no error for bytes.
-            let _ = codec::encode(&*self.bytes, &mut encoded, usize::MAX);
+            let _ = codec::encode(&self.bytes.bytes, &mut encoded, usize::MAX);
             encoded
         })
     }
@@ -60,8 +87,9 @@ impl KeptArgument {
     ///
     /// # Panics
     /// If the bytes were not an `A`.
-    pub(crate) fn give_back<A: 'static>(bytes: Arc<Vec<u8>>) -> A {
-        let bytes = Arc::try_unwrap(bytes).unwrap_or_else(|shared| shared.to_vec());
+    pub(crate) fn give_back<A: 'static>(bytes: Arc<KeptBytes>) -> A {
+        let bytes = Arc::try_unwrap(bytes).map(|kept| kept.bytes);
+        let bytes = bytes.unwrap_or_else(|shared| shared.as_slice().to_vec());
         let Ok(argument) = codec::from_bytes(bytes) else { panic!("an argument of another type") };
         argument
     }
@@ -99,7 +127,7 @@ mod tests {
         let argument = vec![7_u8; OFFERED];
         let address = argument.as_ptr();
         let bytes = KeptArgument::take(argument, usize::MAX).unwrap().bytes();
-        assert_eq!(bytes.as_ptr(), address);
+        assert_eq!(bytes.as_slice().as_ptr(), address);
         let argument: Vec<u8> = KeptArgument::give_back(bytes);
         assert_eq!(argument.as_ptr(), address);
     }

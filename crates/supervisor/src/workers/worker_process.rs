@@ -131,7 +131,7 @@ impl WorkerProcess {
 
     /// Returns the process id, if the process was started.
     pub fn pid(&self) -> Option<u32> {
-        self.running.get().map(|running| running.process.pid())
+        self.process().map(Process::pid)
     }
 
     /// Returns the state.
@@ -379,23 +379,14 @@ impl WorkerProcess {
         self.reap()
     }
 
-    /// Copies bytes to an address of the process; see [`Process::write_memory`].
-    ///
-    /// # Errors
-    /// As there, and `NotFound` if the process was not started.
-    pub fn write_memory(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
-        let running = self.running.get().ok_or(io::ErrorKind::NotFound)?;
-        running.process.write_memory(address, bytes)
-    }
-
-    /// Returns `true` if the process was started and has ended, even if that is not yet handled.
-    pub fn has_ended(&self) -> bool {
-        self.running.get().is_some_and(|running| running.process.has_ended())
+    /// Returns the process, if it was started.
+    pub fn process(&self) -> Option<&Process> {
+        self.running.get().map(|running| &running.process)
     }
 
     /// Returns the descriptor that becomes readable when the process has ended.
     pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
-        self.running.get().map(|running| running.process.pidfd())
+        self.process().map(Process::pidfd)
     }
 
     pub(crate) fn control(&self) -> Option<&ControlSocket> {

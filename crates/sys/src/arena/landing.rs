@@ -1,6 +1,6 @@
 //! Memory of a worker to which the host copies a large argument that it has kept.
 //!
-//! An argument in the arena is copied twice, and its memory is fresh if it is large: clearing that
+//! An argument in the arena is copied twice. Its memory is fresh if it is large, and clearing that
 //! takes longer than both copies. An argument that the host has kept is copied once, when its task
 //! begins:
 //!
@@ -10,14 +10,15 @@
 //! copies the argument, or refuses          <-- names the block and the memory
 //! releases the block                       --> [uses the argument]
 //! ```
-//! Where the host may not write to the worker's own memory, the block has the room, from where the
+//! If the host may not write to the worker's own memory, the block has the room, from where the
 //! worker copies the argument.
 
 use std::sync::Arc;
 
 use super::budget::WhenFull;
-use super::control::{self, Waiting};
-use super::loan::Loan;
+use super::control;
+use super::loan::{Loan, ResultView};
+use super::reach::wait_for_release;
 use super::result::ResultArena;
 use super::result_block::FrozenBlock;
 use crate::memory::{to_vec, try_vec_with_capacity};
@@ -73,21 +74,6 @@ impl Landing {
     }
 }
 
-/// Blocks until the host has released a block as often as messages have named it.
-///
-/// The host does so when it handles the message, and kills the worker when it does not go on
-/// itself.
-pub(super) fn wait_for_release(block: &FrozenBlock) {
-    let waiting = Waiting::announce(block.arena().mapping());
-    loop {
-        let seen = waiting.seen();
-        if block.is_released() {
-            break;
-        }
-        waiting.sleep(seen);
-    }
-}
-
 impl Loan {
     /// Copies bytes to the block of a [`Landing`]. Returns `false` if it has another length.
     pub fn fill(&self, bytes: &[u8]) -> bool {
@@ -101,7 +87,7 @@ impl Loan {
     }
 }
 
-impl super::ResultView {
+impl ResultView {
     /// Finds out whether this process reaches the memory of the worker, before the worker is sent
     /// the first task whose argument was kept.
     pub fn reach(&self) {

@@ -13,7 +13,7 @@ use super::control::{self, Terms};
 use super::counters;
 use super::loans::Loans;
 use super::mapping::{self, Mapping, page_size, whole_pages};
-use super::offer::{OFFERED, Reader};
+use super::reach::{OFFERED, Reader};
 use super::reference::ArenaRef;
 use super::{HEADER, RELEASED, WARM};
 use crate::fork::Origin;

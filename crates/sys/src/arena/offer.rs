@@ -17,28 +17,15 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::budget::WhenFull;
 use super::control;
-use super::landing::wait_for_release;
 use super::loan::Loan;
+use super::reach::{MOST_OFFERED, OFFERED, REFUSES, wait_for_release};
 use super::result::ResultArena;
 use super::result_block::FrozenBlock;
 use crate::foreign_memory;
-
-/// Number of bytes from which on a payload is offered: a smaller one is copied twice in less time
-/// than a worker needs to wait for its host.
-pub const OFFERED: usize = 1 << 20;
-
-/// Number of bytes up to which a payload is offered: a larger one would keep a thread of the host
-/// for too long.
-pub const MOST_OFFERED: usize = 512 << 20;
-
-/// Values of the word in the control page.
-const UNKNOWN: u64 = 0;
-const REACHES: u64 = 1;
-const REFUSES: u64 = 2;
 
 /// An offered payload, as its worker sees it.
 #[derive(Debug)]
@@ -55,11 +42,6 @@ impl ResultArena {
         block.export();
         Some(Offer(block))
     }
-
-    /// Returns `true` if the host has said that it reaches this process's memory.
-    pub(super) fn is_reached(&self) -> bool {
-        control::offers(self.mapping()).load(Ordering::Acquire) == REACHES
-    }
 }
 
 impl Offer {
@@ -72,33 +54,6 @@ impl Offer {
     pub fn wait(self) -> bool {
         wait_for_release(&self.0);
         self.0.arena().is_reached()
-    }
-}
-
-/// The right of a host to read the memory of its worker.
-#[derive(Debug, Default)]
-pub(super) struct Reader {
-    /// 0 while the worker is not known.
-    pid: AtomicU64,
-}
-
-impl Reader {
-    pub(super) fn set_worker(&self, pid: u32) {
-        self.pid.store(pid.into(), Ordering::Relaxed);
-    }
-
-    /// Lets the worker offer payloads and name memory for arguments from now on, if this process
-    /// reaches them. It is asked once.
-    pub(super) fn decide(&self, word: &AtomicU64) {
-        let pid = self.pid();
-        if word.load(Ordering::Relaxed) == UNKNOWN && pid != 0 {
-            let answer = if foreign_memory::is_readable(pid) { REACHES } else { REFUSES };
-            word.store(answer, Ordering::Release);
-        }
-    }
-
-    fn pid(&self) -> u32 {
-        u32::try_from(self.pid.load(Ordering::Relaxed)).unwrap_or(0)
     }
 }
 
@@ -127,7 +82,7 @@ mod tests {
 
     /// Returns both ends of an arena whose worker is this process.
     fn arena() -> (Arc<ResultView>, Arc<ResultArena>) {
-        let host = ResultView::create("test", 8 << 20, usize::MAX, Terms::default()).unwrap();
+        let host = ResultView::create("test", 4 * OFFERED, usize::MAX, Terms::default()).unwrap();
         let descriptor = host.as_fd().try_clone_to_owned().unwrap();
         let worker = ResultArena::open(descriptor, host.len(), Terms::default()).unwrap();
         host.set_worker(std::process::id());

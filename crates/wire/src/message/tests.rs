@@ -8,7 +8,7 @@ use crate::buffers;
 use crate::buffers::Buffer;
 use crate::outcome::{Buffered, Offered, PanicReport};
 
-const KINDS: u8 = 11;
+const KINDS: u8 = 13;
 
 prop_compose! {
     fn locations()(offset: u64, length: u64) -> Location {
@@ -33,6 +33,12 @@ prop_compose! {
 prop_compose! {
     fn reports()(message: String, location: Option<String>, backtrace: String) -> PanicReport {
         PanicReport { message, location, backtrace }
+    }
+}
+
+prop_compose! {
+    fn kept()(length in 0..=u64::MAX >> 1, is_counted: bool) -> Kept {
+        Kept { length, is_counted }
     }
 }
 
@@ -69,6 +75,10 @@ fn from_worker(
         }
         9 => return FromWorker::Keeps(value),
         10 => return FromWorker::Releases(value),
+        11 => {
+            let (block, address) = (nanos, nanos / 3);
+            return FromWorker::Wants(Wanted { ring_index, block, address });
+        }
         _ => return FromWorker::Skipped { task, attempt, ring_index },
     };
     if is_item {
@@ -100,17 +110,17 @@ proptest! {
         name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
         chunk in proptest::option::of(chunks()), location in proptest::option::of(locations()),
         limits in limits(), has_buffers: bool, context in proptest::option::of("[0-9a-fß-]{0,60}"),
-        granted in proptest::option::of("[a-z0-9=:, ]{0,60}"),
+        granted in proptest::option::of("[a-z0-9=:, ]{0,60}"), kept in proptest::option::of(kept()),
     ) {
         let function = function(offset, name.as_deref());
         let argument = &argument;
         let run = Run {
-            task, attempt, ring_index, function, chunk, limits, location, has_buffers,
+            task, attempt, ring_index, function, chunk, limits, location, kept, has_buffers,
             trace_context: context.as_deref(), granted: granted.as_deref(), argument,
         };
         let inline = RunInline { task, attempt, ring_index, function: offset };
         let is_inline = function == Function::Offset(offset)
-            && Run { chunk: None, limits: RunLimits::NONE, location: None, has_buffers: false, trace_context: None, granted: None, ..run } == run;
+            && Run { chunk: None, limits: RunLimits::NONE, location: None, kept: None, has_buffers: false, trace_context: None, granted: None, ..run } == run;
         let message = ToWorker::Run(run);
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
@@ -250,6 +260,7 @@ fn a_head_is_words_in_little_endian() {
         chunk,
         limits: RunLimits::NONE,
         location: None,
+        kept: None,
         has_buffers: false,
         trace_context: Some("cd"),
         granted: Some("e=1"),
