@@ -151,6 +151,8 @@ pub use brigade_wire::shared::ArrayError;
 #[cfg(feature = "bytemuck")]
 pub use brigade_wire::shared::TypedError;
 #[doc(inline)]
+pub use brigade_sys::warm_alloc::WarmAlloc;
+#[doc(inline)]
 pub use brigade_wire::shared::{AllocError, Protection, SharedBuf, SharedBufMut};
 
 // Chapters for readers. A program that depends on this crate compiles nothing of them.

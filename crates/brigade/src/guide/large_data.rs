@@ -6,6 +6,17 @@
 //! worker share. The worker decodes them, and the result comes back in the same way. So an ordinary
 //! value is copied once on each side. For values up to some megabytes you need not think about it.
 //!
+//! A `Vec<u8>` or `String` of 4 MiB or more is copied only once, directly between the memory of the
+//! two processes. Then most of the time goes to fresh memory: the system clears each page before
+//! it gives it to a process. An allocator that keeps freed blocks avoids that. Use it in the whole
+//! program, which is the host and the workers:
+//!
+//! ```
+//! #[global_allocator]
+//! static ALLOCATOR: brigade::WarmAlloc = brigade::WarmAlloc::new();
+//! # fn main() { let _ = vec![1_u8; 8 << 20]; }
+//! ```
+//!
 //! # A buffer without copies
 //!
 //! A [`SharedBuf`](crate::SharedBuf) is a block of bytes in shared memory. A message contains only
