@@ -146,12 +146,12 @@ pub use brigade_pool::{Sandbox, SandboxError};
 
 #[doc(inline)]
 pub use brigade_pool::stream;
+#[doc(inline)]
+pub use brigade_sys::warm_alloc::WarmAlloc;
 #[cfg(feature = "ndarray")]
 pub use brigade_wire::shared::ArrayError;
 #[cfg(feature = "bytemuck")]
 pub use brigade_wire::shared::TypedError;
-#[doc(inline)]
-pub use brigade_sys::warm_alloc::WarmAlloc;
 #[doc(inline)]
 pub use brigade_wire::shared::{AllocError, Protection, SharedBuf, SharedBufMut};
 

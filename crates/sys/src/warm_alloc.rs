@@ -10,6 +10,7 @@
 //! owns the block. There is no lock that a fork of the process could find taken.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -104,7 +105,7 @@ impl WarmAlloc {
         unsafe { block.cast::<usize>().write(length) };
         self.bytes.fetch_add(length, Ordering::Relaxed);
         self.put(block);
-        for slot in self.from_the_oldest() {
+        for slot in self.oldest_first() {
             if self.kept() <= self.limit {
                 break;
             }
@@ -137,7 +138,7 @@ impl WarmAlloc {
     }
 
     /// Returns the slots, the block that was kept last in the last one if they were filled in turn.
-    fn from_the_oldest(&self) -> impl Iterator<Item = &AtomicPtr<u8>> {
+    fn oldest_first(&self) -> impl Iterator<Item = &AtomicPtr<u8>> {
         let (newer, older) = self.kept.split_at(self.turn.load(Ordering::Relaxed) % SLOTS);
         older.iter().chain(newer)
     }
@@ -260,7 +261,7 @@ fn remap(block: *mut u8, old: usize, new: usize) -> *mut u8 {
     }
     // SAFETY: the mapping is the caller's, who does not use its old address after it has moved.
     let moved = unsafe { mremap(block.cast(), old, new, MremapFlags::MAYMOVE) };
-    moved.map_or(ptr::null_mut(), |moved| moved.cast())
+    moved.map_or(ptr::null_mut(), <*mut c_void>::cast)
 }
 
 /// Returns a mapping, or a part of one, that is the caller's to the system.

@@ -201,6 +201,7 @@ impl Ready {
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
             location: None,
+            kept: None,
             has_buffers: false,
             trace_context: None,
             granted: None,

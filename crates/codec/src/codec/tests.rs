@@ -8,6 +8,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 
 use super::*;
+use crate::contiguous::into_bytes;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Shape {

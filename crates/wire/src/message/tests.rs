@@ -66,7 +66,7 @@ fn from_worker(
             block: nanos,
             address: 8,
             length: 9,
-            is_counted: nanos % 2 == 0,
+            is_counted: nanos.is_multiple_of(2),
         }),
         7 => Outcome::Buffered(Box::new(Buffered { location: None, payload: value })),
         8 => {

@@ -114,7 +114,8 @@ mod tests {
         drop(loan);
         match offered.wait(&store, calls).unwrap() {
             Outcome::InArena(location) => {
-                let (offset, length) = (location.offset as usize, location.length as usize);
+                let [offset, length] =
+                    [location.offset, location.length].map(|it| usize::try_from(it).unwrap());
                 host.loan(offset, length).unwrap().copy_to_vec(0, length)
             }
             Outcome::Value(value) => value.to_vec(),

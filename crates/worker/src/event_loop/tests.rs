@@ -96,6 +96,7 @@ impl Host {
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
             location: None,
+            kept: None,
             has_buffers: false,
             trace_context: None,
             granted: None,
@@ -116,6 +117,7 @@ impl Host {
             FromWorker::Skipped { task, .. } => (task, Answer::Skipped),
             FromWorker::Item(item) => panic!("an item without a chunk: {item:?}"),
             FromWorker::Keeps(_) | FromWorker::Releases(_) => panic!("no task has buffers"),
+            FromWorker::Wants(_) => panic!("no argument was kept"),
             FromWorker::Finished(finished) => {
                 assert!(finished.run_time > Duration::ZERO);
                 (finished.task, answer(finished.outcome))
@@ -157,6 +159,7 @@ impl Host {
             chunk: Some(chunk),
             limits: brigade_wire::RunLimits::NONE,
             location: None,
+            kept: None,
             has_buffers,
             trace_context: None,
             granted: None,
@@ -180,6 +183,7 @@ impl Host {
                 }
                 FromWorker::Skipped { .. } => panic!("skipped"),
                 FromWorker::Keeps(_) | FromWorker::Releases(_) => panic!("no task has buffers"),
+                FromWorker::Wants(_) => panic!("no argument was kept"),
             }
         }
     }
@@ -500,6 +504,7 @@ fn a_task_with_a_stale_or_invalid_slot_is_skipped() {
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
             location: None,
+            kept: None,
             has_buffers: false,
             trace_context: None,
             granted: None,
