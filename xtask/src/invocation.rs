@@ -45,6 +45,13 @@ impl Invocation {
         Self::new("python3", &format!("-m pip {arguments}"))
     }
 
+    /// Returns a call of git. Splits `arguments` like [`cargo`].
+    ///
+    /// [`cargo`]: Self::cargo
+    pub(crate) fn git(arguments: &str) -> Self {
+        Self::new("git", arguments)
+    }
+
     /// Returns a call of a program that was built.
     pub(crate) fn program(path: &Path) -> Self {
         Self::new(&path.to_string_lossy(), "")

@@ -17,6 +17,7 @@ mod invocation;
 mod loom;
 mod packages;
 mod prebuild;
+mod scale;
 mod seeded;
 mod step;
 mod test;
@@ -37,6 +38,11 @@ usage: cargo xtask <command>
                     protocol
   bench [arguments]
                     measure Brigade and its peers in one run; --help lists the arguments
+  scale [--build-only] [arguments]
+                    measure how a pool scales with the cores of this machine; --build-only prints
+                    the path of the program, which runs on others; --help lists the arguments
+  simulate [arguments]
+                    predict from a model of one pool how it scales; --help lists the arguments
   stress [--seed S] [arguments]
                     inject random faults into real processes; prints the command that repeats
                     the run
@@ -64,6 +70,8 @@ fn main() -> ExitCode {
         "fuzz" => seeded::FUZZ.run(&arguments),
         "chaos" => chaos::run(&arguments),
         "bench" => bench::run(&arguments),
+        "scale" => scale::measure(&arguments),
+        "simulate" => scale::simulate(&arguments),
         "loom" => loom::run(&arguments),
         "asan" => asan::run(&arguments),
         "crashes" => crashes::run(&arguments),

@@ -9,7 +9,7 @@ use crate::invocation::Invocation;
 const MOST: usize = 35;
 
 /// The packages that are never published.
-const PRIVATE: [&str; 10] = [
+const PRIVATE: [&str; 11] = [
     "brigade-benches",
     "brigade-escape",
     "brigade-example-cluster",
@@ -17,6 +17,7 @@ const PRIVATE: [&str; 10] = [
     "brigade-example-image-loader",
     "brigade-example-service",
     "brigade-integration",
+    "brigade-scale",
     "brigade-testkit",
     "brigade-testkit-core",
     "xtask",

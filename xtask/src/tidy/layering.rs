@@ -121,6 +121,7 @@ const LAYERS: &[(&str, Uses)] = &[
     ("brigade-escape", AllBefore),
     ("brigade-integration", AllBefore),
     ("brigade-benches", AllBefore),
+    ("brigade-scale", AllBefore),
     // It checks the other packages, so it must compile even if they do not.
     ("xtask", Only(&[])),
 ];

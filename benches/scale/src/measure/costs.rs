@@ -1,0 +1,252 @@
+//! Measures single operations, of the pool and of the machine. They are the parameters of the model
+//! of `simulate`.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::pools::{WarmPool, noop};
+use super::section::Report;
+use crate::figures::{Cost, Measured, Outcome};
+use crate::machine;
+use crate::rate::Budget;
+
+/// Measures all costs.
+pub(super) fn measure(seconds: f64, report: Report<'_>) -> Outcome<()> {
+    let mut budget = Budget::new(seconds, 20);
+    let mut record = |name: &str, of: u32, nanoseconds: f64| {
+        report(Measured::Cost(Cost { name: name.to_owned(), of, nanoseconds }))
+    };
+    let cores = machine::cores()?;
+    for threads in [1, 2, 4, 8] {
+        record("submit", threads, submit(threads, budget.take(2))?)?;
+    }
+    for workers in [1, 16, 64, 256] {
+        record("look", workers, look(workers, budget.take(1))?)?;
+    }
+    for threads in [1, 2, 4, 8, 16, 32, 64, 128].into_iter().filter(|threads| *threads <= cores) {
+        record("lock", threads, lock(threads, budget.take(1).min(MOST))?)?;
+    }
+    for (core, nanoseconds) in transfers(budget.take(1).min(MOST))? {
+        record("transfer to core", core, nanoseconds)?;
+    }
+    let [wakes, sleeps] = wake_ups(budget.take(1))?;
+    record("wake another thread", 1, wakes)?;
+    record("until it runs", 1, sleeps)
+}
+
+/// More time makes these figures no better.
+const MOST: Duration = Duration::from_secs(1);
+
+/// Returns the time per submit of all threads together, while the only worker is busy.
+fn submit(threads: u32, time: Duration) -> Outcome<f64> {
+    let mut best = f64::MAX;
+    let end = Instant::now() + time;
+    while best == f64::MAX || Instant::now() < end {
+        let pool = WarmPool::new(1)?;
+        let blocked = pool.0.submit(block, ())?;
+        let start = Barrier::new(usize::try_from(threads)? + 1);
+        let took = thread::scope(|scope| {
+            let work = || -> Result<_, String> {
+                let mut handles = Vec::with_capacity(SUBMITS as usize);
+                start.wait();
+                for _ in 0..SUBMITS {
+                    handles.push(pool.0.submit(noop, ()).map_err(|error| error.to_string())?);
+                }
+                Ok(handles)
+            };
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            start.wait();
+            let begin = Instant::now();
+            let mut kept = Vec::new();
+            for thread in threads {
+                kept.push(thread.join().map_err(|_| "a submitting thread has panicked")??);
+            }
+            Ok::<_, Box<dyn std::error::Error>>(begin.elapsed())
+        })?;
+        best = best.min(nanoseconds(took) / f64::from(SUBMITS * threads));
+        blocked.kill();
+    }
+    Ok(best)
+}
+
+/// Submits of a thread.
+const SUBMITS: u32 = 100_000;
+
+/// Never ends by itself.
+fn block((): ()) {
+    loop {
+        thread::park();
+    }
+}
+
+/// Returns the time of a look at the rings of that many idle workers, one of which runs a task.
+fn look(workers: u32, time: Duration) -> Outcome<f64> {
+    let pool = WarmPool::new(workers)?;
+    let mut handle = pool.0.submit(block, ())?;
+    let per_look = repeat(time, || {
+        black_box(handle.try_get());
+    });
+    handle.kill();
+    Ok(per_look)
+}
+
+/// Returns the time of one critical section of a lock that all threads want, each of which changes
+/// four lines in it.
+fn lock(threads: u32, time: Duration) -> Outcome<f64> {
+    let lines = Mutex::new([const { Line(AtomicU64::new(0)) }; 4]);
+    let (stop, sections) = (AtomicBool::new(false), AtomicU64::new(0));
+    let took = thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut own = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    if let Ok(lines) = lines.lock() {
+                        for line in lines.iter() {
+                            line.0.store(line.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                        }
+                    }
+                    own += 1;
+                }
+                sections.fetch_add(own, Ordering::Relaxed);
+            });
+        }
+        let begin = Instant::now();
+        while let Some(left) = time.checked_sub(begin.elapsed()) {
+            thread::park_timeout(left);
+        }
+        stop.store(true, Ordering::Relaxed);
+        begin.elapsed()
+    });
+    let sections = u32::try_from(sections.into_inner())?;
+    Ok(nanoseconds(took) / f64::from(sections.max(1)))
+}
+
+/// As far apart as processors fetch lines, in pairs.
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// Returns the time that a line takes from the first core to others, up to 16 of them: half of a
+/// round trip between two pinned threads that spin.
+fn transfers(time: Duration) -> Outcome<Vec<(u32, f64)>> {
+    let allowed = sched_getaffinity(None)?;
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
+    let [first, others @ ..] = cores.as_slice() else { return Ok(Vec::new()) };
+    let step = others.len().div_ceil(16).max(1);
+    // The farthest is always among them.
+    let chosen: Vec<usize> = others.iter().rev().step_by(step).copied().collect();
+    let time = time / u32::try_from(chosen.len().max(1))?;
+    let mut times = Vec::new();
+    for core in chosen.into_iter().rev() {
+        times.push((u32::try_from(core)?, transfer(*first, core, time)?));
+    }
+    Ok(times)
+}
+
+fn transfer(here: usize, there: usize, time: Duration) -> Outcome<f64> {
+    let (request, answer) = (Line(AtomicU64::new(0)), Line(AtomicU64::new(0)));
+    thread::scope(|scope| {
+        let pinged = scope.spawn(|| -> Result<f64, String> {
+            let (pinned, mut trips) = (pin(here), 0);
+            let trip = repeat(time, || {
+                trips += 1;
+                request.0.store(trips, Ordering::Release);
+                spin_until(|| answer.0.load(Ordering::Acquire) == trips);
+            });
+            request.0.store(u64::MAX, Ordering::Release);
+            pinned.map(|()| trip)
+        });
+        let answers = scope.spawn(|| -> Result<(), String> {
+            let (pinned, mut last) = (pin(there), 0);
+            while last != u64::MAX {
+                spin_until(|| request.0.load(Ordering::Acquire) != last);
+                last = request.0.load(Ordering::Acquire);
+                answer.0.store(last, Ordering::Release);
+            }
+            pinned
+        });
+        answers.join().map_err(|_| "a thread has panicked")??;
+        Ok(pinged.join().map_err(|_| "a thread has panicked")?? / 2.0)
+    })
+}
+
+fn pin(core: usize) -> Result<(), String> {
+    let mut only = CpuSet::new();
+    only.set(core);
+    sched_setaffinity(None, &only).map_err(|error| format!("cannot pin to core {core}: {error}"))
+}
+
+fn spin_until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        std::hint::spin_loop();
+    }
+}
+
+/// Returns the time that waking a sleeping thread takes its waker, and the time until that thread
+/// runs. Medians.
+fn wake_ups(time: Duration) -> Outcome<[f64; 2]> {
+    let begin = Instant::now();
+    let (woken, slept) = (AtomicU64::new(0), AtomicU64::new(0));
+    let stop = AtomicBool::new(false);
+    let mut times = [Vec::new(), Vec::new()];
+    thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            while !stop.load(Ordering::Acquire) {
+                slept.fetch_add(1, Ordering::Release);
+                thread::park();
+                woken.store(since(begin), Ordering::Release);
+            }
+        });
+        let mut round = 0;
+        while begin.elapsed() < time {
+            round += 1;
+            woken.store(0, Ordering::Release);
+            // It sleeps a moment after it has said so.
+            spin_until(|| slept.load(Ordering::Acquire) >= round);
+            let ready = Instant::now();
+            spin_until(|| ready.elapsed() > SETTLED);
+            let from = since(begin);
+            sleeper.thread().unpark();
+            let done = since(begin);
+            spin_until(|| woken.load(Ordering::Acquire) > 0);
+            let ran = woken.load(Ordering::Acquire);
+            let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
+            times[0].push(nanoseconds(between(from, done)));
+            times[1].push(nanoseconds(between(from, ran)));
+        }
+        stop.store(true, Ordering::Release);
+        sleeper.thread().unpark();
+    });
+    Ok(times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().unwrap_or_default()
+    }))
+}
+
+/// Time after which a thread that was about to sleep does.
+const SETTLED: Duration = Duration::from_micros(100);
+
+/// Returns the time of a call, the median of parts of the whole.
+fn repeat(time: Duration, mut call: impl FnMut()) -> f64 {
+    const CALLS: u32 = 1_000;
+    let (begin, mut times) = (Instant::now(), Vec::new());
+    while times.is_empty() || begin.elapsed() < time {
+        let part = Instant::now();
+        (0..CALLS).for_each(|_| call());
+        times.push(nanoseconds(part.elapsed()) / f64::from(CALLS));
+    }
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn since(begin: Instant) -> u64 {
+    u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e9
+}

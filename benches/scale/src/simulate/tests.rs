@@ -1,0 +1,82 @@
+//! Tests of the model, without any measurement.
+
+use super::costs::{Costs, Topology};
+use super::pool::{Limit, Look, Prediction, Setting, simulate};
+
+fn setting(cores: u32, workers: u32, submitters: u32, micros: f64) -> Setting {
+    let grain = 1e3 * micros;
+    Setting { cores, workers, submitters, grain, batch: 1, look: Look::Slots, seed: 1 }
+}
+
+fn run(cores: u32, workers: u32, submitters: u32, micros: f64) -> Prediction {
+    simulate(setting(cores, workers, submitters, micros), &Costs::default())
+}
+
+const GRAINS: [f64; 6] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
+
+#[test]
+fn no_share_is_above_one_and_longer_tasks_get_more() {
+    for (cores, workers) in [(2, 1), (2, 2), (2, 16), (16, 16), (64, 64)] {
+        for submitters in [1, 4] {
+            let mut last = 0.0;
+            for micros in GRAINS {
+                let share = run(cores, workers, submitters, micros).share;
+                assert!((0.0..=1.0).contains(&share), "{cores} {workers} {submitters} {share}");
+                // Runs differ by a percent with the number of tasks of a link at the end.
+                assert!(share > last - 0.015, "{cores} {workers} {submitters} {micros}: {share}");
+                last = share;
+            }
+        }
+    }
+}
+
+#[test]
+fn one_worker_takes_the_sum_of_all_tasks() {
+    let costs = Costs::default();
+    for micros in GRAINS {
+        let serial = 1e9 / (1e3 * micros + costs.worker);
+        let rate = run(4, 1, 1, micros).per_second;
+        assert!((0.97..=1.001).contains(&(rate / serial)), "{micros} µs: {rate} of {serial}");
+    }
+}
+
+#[test]
+fn noops_of_one_submitter_take_the_sum_of_its_work() {
+    let costs = Costs::default();
+    let Costs { prepare, enter, submit, outcome, take, .. } = costs;
+    let serial = 1e9 / (prepare + enter + submit + outcome + take);
+    let rate = run(4, 2, 1, 0.0).per_second;
+    assert!((0.85..=1.0).contains(&(rate / serial)), "{rate} of {serial}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let rate = |seed| {
+        let setting = Setting { seed, ..setting(16, 16, 4, 10.0) };
+        simulate(setting, &Costs::default()).per_second.to_bits()
+    };
+    assert_eq!(rate(7), rate(7));
+    assert_ne!(rate(7), rate(8));
+}
+
+#[test]
+fn what_is_used_up_first_is_named() {
+    assert_eq!(run(64, 64, 1, 3.0).limit, Limit::Submitter);
+    assert_eq!(run(64, 64, 16, 3.0).limit, Limit::Lock);
+    assert_eq!(run(4, 4, 1, 100.0).limit, Limit::Cores);
+}
+
+#[test]
+fn words_batches_and_near_cores_help() {
+    let base = setting(256, 256, 4, 30.0);
+    let rate = |setting, topology| {
+        simulate(setting, &Costs::default().on(topology)).per_second
+    };
+    let near = rate(base, Topology::OneCache);
+    let far = rate(base, Topology::TwoSockets);
+    assert!(far < 0.9 * near, "{far} {near}");
+    let words = rate(Setting { look: Look::Words, ..base }, Topology::TwoSockets);
+    assert!(words > 1.02 * far, "{words} {far}");
+    let batches = rate(Setting { batch: 32, ..base }, Topology::TwoSockets);
+    assert!(batches > 1.1 * far, "{batches} {far}");
+}
