@@ -3,44 +3,31 @@
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex};
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
-
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::pools::{WarmPool, noop};
 use super::section::Report;
 use crate::figures::{Cost, Measured, Outcome};
-use crate::machine;
 use crate::rate::Budget;
 
 /// Measures all costs.
 pub(super) fn measure(seconds: f64, report: Report<'_>) -> Outcome<()> {
-    let mut budget = Budget::new(seconds, 20);
+    let mut budget = Budget::new(seconds, 13);
     let mut record = |name: &str, of: u32, nanoseconds: f64| {
         report(Measured::Cost(Cost { name: name.to_owned(), of, nanoseconds }))
     };
-    let cores = machine::cores()?;
     for threads in [1, 2, 4, 8] {
         record("submit", threads, submit(threads, budget.take(2))?)?;
     }
     for workers in [1, 16, 64, 256] {
         record("look", workers, look(workers, budget.take(1))?)?;
     }
-    for threads in [1, 2, 4, 8, 16, 32, 64, 128].into_iter().filter(|threads| *threads <= cores) {
-        record("lock", threads, lock(threads, budget.take(1).min(MOST))?)?;
-    }
-    for (core, nanoseconds) in transfers(budget.take(1).min(MOST))? {
-        record("transfer to core", core, nanoseconds)?;
-    }
     let [wakes, sleeps] = wake_ups(budget.take(1))?;
     record("wake another thread", 1, wakes)?;
     record("until it runs", 1, sleeps)
 }
-
-/// More time makes these figures no better.
-const MOST: Duration = Duration::from_secs(1);
 
 /// Returns the time per submit of all threads together, while the only worker is busy.
 fn submit(threads: u32, time: Duration) -> Outcome<f64> {
@@ -93,91 +80,6 @@ fn look(workers: u32, time: Duration) -> Outcome<f64> {
     });
     handle.kill();
     Ok(per_look)
-}
-
-/// Returns the time of one critical section of a lock that all threads want, each of which changes
-/// four lines in it.
-fn lock(threads: u32, time: Duration) -> Outcome<f64> {
-    let lines = Mutex::new([const { Line(AtomicU64::new(0)) }; 4]);
-    let (stop, sections) = (AtomicBool::new(false), AtomicU64::new(0));
-    let took = thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let mut own = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    if let Ok(lines) = lines.lock() {
-                        for line in lines.iter() {
-                            line.0.store(line.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-                        }
-                    }
-                    own += 1;
-                }
-                sections.fetch_add(own, Ordering::Relaxed);
-            });
-        }
-        let begin = Instant::now();
-        while let Some(left) = time.checked_sub(begin.elapsed()) {
-            thread::park_timeout(left);
-        }
-        stop.store(true, Ordering::Relaxed);
-        begin.elapsed()
-    });
-    let sections = u32::try_from(sections.into_inner())?;
-    Ok(nanoseconds(took) / f64::from(sections.max(1)))
-}
-
-/// As far apart as processors fetch lines, in pairs.
-#[repr(align(128))]
-struct Line(AtomicU64);
-
-/// Returns the time that a line takes from the first core to others, up to 16 of them: half of a
-/// round trip between two pinned threads that spin.
-fn transfers(time: Duration) -> Outcome<Vec<(u32, f64)>> {
-    let allowed = sched_getaffinity(None)?;
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
-    let [first, others @ ..] = cores.as_slice() else { return Ok(Vec::new()) };
-    let step = others.len().div_ceil(16).max(1);
-    // The farthest is always among them.
-    let chosen: Vec<usize> = others.iter().rev().step_by(step).copied().collect();
-    let time = time / u32::try_from(chosen.len().max(1))?;
-    let mut times = Vec::new();
-    for core in chosen.into_iter().rev() {
-        times.push((u32::try_from(core)?, transfer(*first, core, time)?));
-    }
-    Ok(times)
-}
-
-fn transfer(here: usize, there: usize, time: Duration) -> Outcome<f64> {
-    let (request, answer) = (Line(AtomicU64::new(0)), Line(AtomicU64::new(0)));
-    thread::scope(|scope| {
-        let pinged = scope.spawn(|| -> Result<f64, String> {
-            let (pinned, mut trips) = (pin(here), 0);
-            let trip = repeat(time, || {
-                trips += 1;
-                request.0.store(trips, Ordering::Release);
-                spin_until(|| answer.0.load(Ordering::Acquire) == trips);
-            });
-            request.0.store(u64::MAX, Ordering::Release);
-            pinned.map(|()| trip)
-        });
-        let answers = scope.spawn(|| -> Result<(), String> {
-            let (pinned, mut last) = (pin(there), 0);
-            while last != u64::MAX {
-                spin_until(|| request.0.load(Ordering::Acquire) != last);
-                last = request.0.load(Ordering::Acquire);
-                answer.0.store(last, Ordering::Release);
-            }
-            pinned
-        });
-        answers.join().map_err(|_| "a thread has panicked")??;
-        Ok(pinged.join().map_err(|_| "a thread has panicked")?? / 2.0)
-    })
-}
-
-fn pin(core: usize) -> Result<(), String> {
-    let mut only = CpuSet::new();
-    only.set(core);
-    sched_setaffinity(None, &only).map_err(|error| format!("cannot pin to core {core}: {error}"))
 }
 
 fn spin_until(mut done: impl FnMut() -> bool) {

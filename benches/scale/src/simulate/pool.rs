@@ -5,7 +5,8 @@
 //! [`COLLECT_EVERY`] tasks. When all is submitted, one caller at a time listens: it looks, sends
 //! what waits in the queue, and sleeps until a worker announces outcomes. Links hold as many frames
 //! as in `prefetch` of the scheduler, and short tasks are packed as in `packing`. A lock that is
-//! free is taken by whoever comes first, so a thread that comes back at once keeps it.
+//! free is taken by whoever comes first, so a thread that comes back at once keeps it, but not for
+//! long ([`MOST_PASSED`]).
 //!
 //! The collector thread looks while all callers take outcomes that they have.
 //!
@@ -84,7 +85,7 @@ pub(crate) fn simulate(setting: Setting, costs: &Costs) -> Prediction {
 }
 
 /// Something that happens. One whose turn is over was planned before its owner changed its mind.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Host(usize, u32),
     Worker(usize, u32),
@@ -102,6 +103,8 @@ struct Pool<'a> {
     workers: Vec<Worker>,
     /// Tasks that no worker has.
     queue: u32,
+    /// Workers without a task; the one that was used last is the next.
+    idle: Vec<usize>,
     /// The worker that was sent the last task.
     current: usize,
     submitted: u32,
@@ -133,6 +136,8 @@ struct Lock {
     holder: Option<usize>,
     last: usize,
     waiting: VecDeque<usize>,
+    /// Times that others were faster than the thread that waits longest.
+    passed: u32,
     turn: u32,
 }
 
@@ -199,9 +204,13 @@ const DELAY: f64 = 3_000_000.0;
 const DONE_PER_LEFT: f64 = 3.0;
 const LONG_PATIENCE: f64 = 4_000_000.0;
 
+/// A thread that waits for a lock that is free time and again gets it after this many times.
+/// Assumed.
+const MOST_PASSED: u32 = 8;
+
 /// Simulated time of a run, if that is between the fewest and the most tasks.
 const RUN: f64 = 60_000_000.0;
-const TASKS: (f64, f64) = (40_000.0, 300_000.0);
+const TASKS: (f64, f64) = (30_000.0, 200_000.0);
 
 /// Tasks take up to this much more or less than usual, so that nothing runs in lockstep.
 const JITTER: f64 = 0.05;
@@ -231,6 +240,7 @@ impl<'a> Pool<'a> {
             hosts: callers.chain([collector]).collect(),
             workers: (0..setting.workers).map(|_| Worker::default()).collect(),
             queue: 0,
+            idle: (0..setting.workers as usize).rev().collect(),
             current: 0,
             submitted: 0,
             listener: None,

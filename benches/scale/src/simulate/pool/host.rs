@@ -1,12 +1,17 @@
 //! The threads of the host in the model, and their lock.
 
-use super::{COLLECT_EVERY, Event, LONG_PATIENCE, Look, Pool, SPIN, State};
+use super::{COLLECT_EVERY, Event, LONG_PATIENCE, Look, MOST_PASSED, Pool, SPIN, State};
 
 impl Pool<'_> {
     /// Handles the end of what a thread of the host was doing.
     pub(super) fn host(&mut self, index: usize) {
         match self.hosts[index].state {
-            State::Prepare | State::WakeUp => self.want_lock(index),
+            State::Prepare => self.want_lock(index),
+            State::WakeUp => {
+                self.clock.running += 1.0;
+                // The switch takes about as long here as the wake-up did there.
+                self.plan_host(index, State::Prepare, self.costs.wake);
+            }
             State::Submit(tasks) => self.submitted(index, tasks),
             State::Collect { from, of_next, found } => self.collected(index, from, of_next, found),
             State::Take => self.go_on(index),
@@ -62,7 +67,6 @@ impl Pool<'_> {
     }
 
     pub(super) fn wake(&mut self, index: usize) {
-        self.clock.running += 1.0;
         self.plan_host(index, State::WakeUp, self.costs.wake_up);
     }
 
@@ -74,7 +78,9 @@ impl Pool<'_> {
     }
 
     pub(super) fn want_lock(&mut self, index: usize) {
-        if self.lock.holder.is_none() {
+        let has_waited = !self.lock.waiting.is_empty() && self.lock.passed >= MOST_PASSED;
+        if self.lock.holder.is_none() && !has_waited {
+            self.lock.passed += 1;
             let cold = if self.lock.last == index { 0.0 } else { self.costs.hand_over };
             self.enter(index, cold);
         } else {
@@ -88,6 +94,7 @@ impl Pool<'_> {
         if self.lock.holder.is_none()
             && let Some(next) = self.lock.waiting.pop_front()
         {
+            self.lock.passed = 0;
             self.enter(next, 0.0);
         }
     }
@@ -166,7 +173,8 @@ impl Pool<'_> {
         }
         self.leave();
         let host = &self.hosts[index];
-        if found > 0 || host.left > 0 || host.pending == 0 {
+        let is_listener = self.listener == Some(index);
+        if found > 0 || host.left > 0 || host.pending == 0 || !is_listener {
             self.go_on(index);
         } else if self.may_spin() {
             self.plan_host(index, State::Spin, SPIN);
@@ -204,9 +212,13 @@ impl Pool<'_> {
         let host = &mut self.hosts[owner];
         host.pending -= 1;
         host.ready += 1;
-        if host.pending == 0 && host.state == State::Sleep && owner != finder {
-            self.wake(owner);
-            self.hosts[finder].owes += self.costs.wake;
+        match host.state {
+            State::Sleep if host.pending == 0 => {
+                self.wake(owner);
+                self.hosts[finder].owes += self.costs.wake;
+            }
+            State::Spin if host.pending == 0 => self.go_on(owner),
+            _ => {}
         }
     }
 }

@@ -16,7 +16,10 @@ impl Pool<'_> {
                 let cost = self.notify(announces);
                 self.next_task(index, cost);
             }
-            Work::WakeUp => self.next_task(index, 0.0),
+            Work::WakeUp => {
+                self.clock.running += 1.0;
+                self.next_task(index, self.costs.wake);
+            }
             Work::Spin => {
                 self.workers[index].state = Work::Sleep;
                 self.clock.running -= 1.0;
@@ -102,18 +105,16 @@ impl Pool<'_> {
         if is_short && (1..packed).contains(&self.workers[current].load) {
             return self.send(current);
         }
+        if let Some(idle) = self.idle.pop() {
+            return self.send(idle);
+        }
         let count = self.workers.len();
-        // An idle worker, or else one with room; the current one until it has a pack.
-        let after = (1..=count).map(|step| (current + step) % count);
-        let idle = after.clone().find(|index| self.workers[*index].load == 0);
         let has_room = |index: &usize| self.workers[*index].load < self.depth;
         let stays = has_room(&current) && !self.workers[current].load.is_multiple_of(packed);
-        let chosen = idle.or(stays.then_some(current)).or_else(|| after.clone().find(has_room));
+        let mut after = (1..=count).map(|step| (current + step) % count);
+        let chosen = if stays { Some(current) } else { after.find(has_room) };
         match chosen {
-            Some(index) => {
-                self.current = index;
-                self.send(index)
-            }
+            Some(index) => self.send(index),
             None => {
                 self.queue += 1;
                 0.0
@@ -121,7 +122,8 @@ impl Pool<'_> {
         }
     }
 
-    /// Sends tasks of the queue to a worker that has room again. Returns the work for a wake-up.
+    /// Sends tasks of the queue to a worker that has room again, or counts it as idle. Returns the
+    /// work for a wake-up.
     pub(super) fn refill(&mut self, index: usize) -> f64 {
         let mut work = 0.0;
         while self.queue > 0 {
@@ -133,16 +135,19 @@ impl Pool<'_> {
             self.queue -= 1;
             work += self.send(index);
         }
+        if self.workers[index].load == 0 {
+            self.idle.push(index);
+        }
         work
     }
 
     fn send(&mut self, index: usize) -> f64 {
+        self.current = index;
         let Worker { ring, load, state, .. } = &mut self.workers[index];
         *ring += 1;
         *load += 1;
         match state {
             Work::Sleep => {
-                self.clock.running += 1.0;
                 self.plan(index, Work::WakeUp, self.costs.wake_up);
                 self.costs.wake
             }
