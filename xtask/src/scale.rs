@@ -13,9 +13,11 @@ use crate::tools::HOST;
 pub(crate) fn measure(arguments: &[String]) -> Result<ExitCode, String> {
     if arguments.iter().any(|argument| argument == "--build-only") {
         if arguments.len() > 1 {
-            return Err("`--build-only` takes no other arguments: give them to the program, which \
+            return Err(
+                "`--build-only` takes no other arguments: give them to the program, which \
                         it prints"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         build()?;
         let program = checkout::root().join(program());

@@ -30,7 +30,7 @@ pub(crate) enum Measured {
     Case(Case),
 }
 
-/// What one operation takes.
+/// Time of one operation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Cost {
     pub(crate) name: String,
@@ -61,13 +61,13 @@ pub(crate) struct Case {
 impl Figures {
     pub(crate) fn read(path: &Path) -> Outcome<Self> {
         let text = fs::read_to_string(path).map_err(|error| {
-            format!(
-                "cannot read {}: {error}; write it with `scale --json {0}`",
-                path.display()
-            )
+            format!("cannot read {}: {error}; write it with `scale --json {0}`", path.display())
         })?;
         let invalid = |error| {
-            format!("{} is no file of `scale --json`, or of another version: {error}", path.display())
+            format!(
+                "{} is no file of `scale --json`, or of another version: {error}",
+                path.display()
+            )
         };
         Ok(serde_json::from_str(&text).map_err(invalid)?)
     }

@@ -24,7 +24,10 @@ pub(crate) fn facts() -> BTreeMap<String, String> {
         ("commit", option_env!("BRIGADE_COMMIT").map(str::to_owned)),
     ];
     let unknown = || "unknown".to_owned();
-    facts.into_iter().map(|(name, value)| (name.to_owned(), value.unwrap_or_else(unknown))).collect()
+    facts
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.unwrap_or_else(unknown)))
+        .collect()
 }
 
 fn read(path: &str) -> Option<String> {

@@ -1,4 +1,5 @@
-//! How a pool scales with cores: `cargo xtask scale` measures, `cargo xtask simulate` predicts.
+//! Measures how a pool scales with cores (`cargo xtask scale`), and predicts it from a model
+//! (`cargo xtask simulate`).
 //!
 //! Both are commands of this one program, which is linked statically: it runs on any machine with
 //! the same processor architecture, without a toolchain. Each section of a measurement is a process

@@ -29,7 +29,7 @@ impl Budget {
 const LEAST: Duration = Duration::from_millis(20);
 
 /// Laps of a case, of which the median counts.
-const LAPS: usize = 3;
+pub(crate) const LAPS: u32 = 3;
 
 /// The part of the time of a case that the pilot is meant to take; it finds the size of a lap.
 const PILOT: f64 = 0.1;
@@ -56,13 +56,19 @@ impl Rate {
         let tasks = |rate: f64, share: f64| count((rate * seconds * share).clamp(FEWEST, MOST));
         let pilot = tasks(guess, PILOT);
         let rate = f64::from(pilot) / run(pilot)?.as_secs_f64();
-        let lap = tasks(rate, (1.0 - PILOT) / 3.0);
-        let mut rates = [0.0; LAPS];
-        for lap_rate in &mut rates {
-            *lap_rate = f64::from(lap) / run(lap)?.as_secs_f64();
-        }
+        let lap = tasks(rate, (1.0 - PILOT) / f64::from(LAPS));
+        let mut rate = |_| Ok(f64::from(lap) / run(lap)?.as_secs_f64());
+        Self::of_laps((0..LAPS).map(&mut rate).collect::<Outcome<_>>()?)
+    }
+
+    /// Returns the rate of laps that were measured.
+    pub(crate) fn of_laps(mut rates: Vec<f64>) -> Outcome<Self> {
         rates.sort_by(f64::total_cmp);
-        Ok(Self { median: rates[LAPS / 2], range: (rates[0], rates[LAPS - 1]) })
+        let [lowest, .., highest] = rates.as_slice() else {
+            let only = *rates.first().ok_or("nothing was measured")?;
+            return Ok(Self { median: only, range: (only, only) });
+        };
+        Ok(Self { median: rates[rates.len() / 2], range: (*lowest, *highest) })
     }
 
     /// Returns `case` with this rate.

@@ -33,15 +33,18 @@ pub(crate) struct Arguments {
     /// Numbers of threads that submit.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 4, 16], value_parser = value_parser!(u32).range(1..=1024))]
     submitters: Vec<u32>,
-    /// How far apart the cores are.
+    /// Distances between the cores.
     #[arg(long, value_delimiter = ',', value_enum, default_values_t = [Topology::OneCache, Topology::ManyCaches, Topology::TwoSockets])]
     topology: Vec<Topology>,
-    /// How the host finds workers with news.
+    /// The way in which the host finds workers with news.
     #[arg(long, value_enum, default_value_t = Look::Slots)]
     look: Look,
     /// Tasks that are submitted under one lock.
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=1024))]
     batch: u32,
+    /// Nanoseconds that waking a thread or a worker takes its waker [default: as measured].
+    #[arg(long)]
+    wake: Option<u32>,
     /// Seed of the variation of tasks; the same seed gives the same figures.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -55,12 +58,12 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
         return compare(&Figures::read(path)?, arguments);
     }
     let figures = arguments.from.as_deref().map(Figures::read).transpose()?;
-    let costs = figures.as_ref().map(Costs::of).unwrap_or_default();
+    let costs = arguments.costs(figures.as_ref());
     println!("{costs:.0?}\n");
     println!(
         "Share of the cores that tasks get if they are submitted one by one, and what is used up \
-         first: the cores themselves (-), the lock, the submitting threads or whoever collects \
-         outcomes."
+         first: the cores themselves (-), the lock, the threads that submit or wake workers, or \
+         whoever collects outcomes."
     );
     let heads: Vec<String> = GRAINS.iter().map(|micros| format!("{micros} µs")).collect();
     println!("\n| topology | workers | submitters | no-ops | {} |", heads.join(" | "));
@@ -86,7 +89,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
     let heads: Vec<String> = arguments
         .cores
         .iter()
-        .map(|cores| format!("{:.1} µs for {cores} workers", costs.map_item * f64::from(*cores) / 1e3))
+        .map(|cores| {
+            format!("{:.1} µs for {cores} workers", costs.map_item * f64::from(*cores) / 1e3)
+        })
         .collect();
     println!(
         "\nA map needs {:.0} ns for an item on the thread that iterates, so all cores are busy with \
@@ -98,10 +103,15 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
 }
 
 impl Arguments {
+    fn costs(&self, figures: Option<&Figures>) -> Costs {
+        let costs = figures.map(Costs::of).unwrap_or_default();
+        Costs { wake: self.wake.map_or(costs.wake, f64::from), ..costs }
+    }
+
     fn setting(&self, cores: u32, workers: u32, submitters: u32, micros: u32) -> Setting {
         let (look, batch, seed) = (self.look, self.batch, self.seed);
         let grain = 1e3 * f64::from(micros);
-        Setting { cores, workers, submitters, grain, batch, look, seed }
+        Setting { cores, workers, submitters, grain, batch, look, most_tasks: MOST_TASKS, seed }
     }
 }
 
@@ -118,35 +128,41 @@ fn cell(prediction: Prediction) -> String {
         _ if prediction.share >= BUSY => "-",
         Limit::Cores => "-",
         Limit::Lock => "lock",
+        Limit::WakeUps => "wake-ups",
         Limit::Submitter => "submitter",
         Limit::Collector => "collector",
     };
     format!("{:.0} % {limit}", 100.0 * prediction.share)
 }
 
+/// Tasks of one run of the model.
+const MOST_TASKS: u32 = 200_000;
+
 /// From this share on, nothing is used up but the cores.
 const BUSY: f64 = 0.95;
 
 /// Prints what a file has measured beside what the model says.
 fn compare(figures: &Figures, arguments: &Arguments) -> Outcome<()> {
-    let costs = Costs::of(figures);
+    let costs = arguments.costs(Some(figures));
     println!("{costs:.0?}\n\n{} cores, tasks one by one\n", figures.cores);
-    println!("| workers | submitters | task | measured | predicted | predicted / measured |");
-    println!("|---:|---:|---:|---:|---:|---:|");
+    println!("| workers | submitters | task | measured | fastest lap | predicted | of that lap |");
+    println!("|---:|---:|---:|---:|---:|---:|---:|");
     let mut errors = Vec::new();
     for case in figures.cases("each") {
         let (workers, submitters) = (case.workers, case.submitters);
         let setting = arguments.setting(figures.cores, workers, submitters, case.micros);
         let prediction = simulate(setting, &costs);
-        let ratio = prediction.per_second / case.per_second;
+        let ratio = prediction.per_second / case.range.1;
         let text = |rate: f64| match case.share(rate, figures.cores) {
             Some(share) => format!("{:.1} %", 100.0 * share),
             None => format!("{:.2} M/s", rate / 1e6),
         };
-        let (measured, predicted) = (text(case.per_second), text(prediction.per_second));
         println!(
-            "| {workers} | {submitters} | {} µs | {measured} | {predicted} | {ratio:.2} |",
-            case.micros
+            "| {workers} | {submitters} | {} µs | {} | {} | {} | {ratio:.2} |",
+            case.micros,
+            text(case.per_second),
+            text(case.range.1),
+            text(prediction.per_second),
         );
         errors.push((ratio.ln().abs(), ratio));
     }

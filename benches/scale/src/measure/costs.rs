@@ -2,8 +2,8 @@
 //! of `simulate`.
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) fn measure(seconds: f64, report: Report<'_>) -> Outcome<()> {
     for workers in [1, 16, 64, 256] {
         record("look", workers, look(workers, budget.take(1))?)?;
     }
-    let [wakes, sleeps] = wake_ups(budget.take(1))?;
+    let [wakes, sleeps] = wake_ups(budget.take(1));
     record("wake another thread", 1, wakes)?;
     record("until it runs", 1, sleeps)
 }
@@ -33,7 +33,7 @@ pub(super) fn measure(seconds: f64, report: Report<'_>) -> Outcome<()> {
 fn submit(threads: u32, time: Duration) -> Outcome<f64> {
     let mut best = f64::MAX;
     let end = Instant::now() + time;
-    while best == f64::MAX || Instant::now() < end {
+    loop {
         let pool = WarmPool::new(1)?;
         let blocked = pool.0.submit(block, ())?;
         let start = Barrier::new(usize::try_from(threads)? + 1);
@@ -57,8 +57,10 @@ fn submit(threads: u32, time: Duration) -> Outcome<f64> {
         })?;
         best = best.min(nanoseconds(took) / f64::from(SUBMITS * threads));
         blocked.kill();
+        if Instant::now() >= end {
+            return Ok(best);
+        }
     }
-    Ok(best)
 }
 
 /// Submits of a thread.
@@ -90,7 +92,7 @@ fn spin_until(mut done: impl FnMut() -> bool) {
 
 /// Returns the time that waking a sleeping thread takes its waker, and the time until that thread
 /// runs. Medians.
-fn wake_ups(time: Duration) -> Outcome<[f64; 2]> {
+fn wake_ups(time: Duration) -> [f64; 2] {
     let begin = Instant::now();
     let (woken, slept) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
@@ -123,10 +125,10 @@ fn wake_ups(time: Duration) -> Outcome<[f64; 2]> {
         stop.store(true, Ordering::Release);
         sleeper.thread().unpark();
     });
-    Ok(times.map(|mut times| {
+    times.map(|mut times| {
         times.sort_by(f64::total_cmp);
         times.get(times.len() / 2).copied().unwrap_or_default()
-    }))
+    })
 }
 
 /// Time after which a thread that was about to sleep does.

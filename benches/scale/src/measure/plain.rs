@@ -1,4 +1,4 @@
-//! What the machine does without a pool: plain threads and processes with the same work.
+//! Measures plain threads and processes with the same work: the limits of the machine.
 
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use super::pools::{busy, closed_loops};
 use crate::figures::Outcome;
 use crate::rate::Rate;
 
-/// Where a thread finds its next task.
+/// Source of the tasks of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// A counter that all threads share.

@@ -12,7 +12,7 @@ use super::plain::{self, Source};
 use super::section::Report;
 use crate::figures::{Case, Measured, Outcome};
 use crate::machine;
-use crate::rate::{Budget, Rate};
+use crate::rate::{Budget, LAPS, Rate};
 
 /// Times of a task, in microseconds.
 const GRAINS: [u32; 6] = [0, 1, 3, 10, 30, 100];
@@ -123,23 +123,26 @@ pub(super) fn map(seconds: f64, report: Report<'_>) -> Outcome<()> {
     Ok(())
 }
 
-/// Measures streams that are kept full by one thread and emptied by another.
+/// Measures streams that one thread keeps full and empties.
 pub(super) fn stream(seconds: f64, report: Report<'_>) -> Outcome<()> {
     let workers = machine::cores()?;
     let mut budget = Budget::new(seconds, u32::try_from(3 * FEW_GRAINS.len())?);
     let pool = WarmPool::new(workers)?;
     whole("stream", workers, &FEW_GRAINS, &mut budget, report, |tasks, grain| {
         let stream = pool.0.stream(busy).start()?;
-        let received = thread::scope(|scope| {
-            scope.spawn(|| {
-                // A stream that ends early yields fewer items, which is an error below.
-                let _ = repeat_n(grain, tasks).try_for_each(|grain| stream.put(grain).map(drop));
-                stream.finish();
-            });
-            std::iter::from_fn(|| stream.recv()).filter(|item| item.result.is_ok()).count()
-        });
-        let lost = || format!("{received} of {tasks} items were received").into();
-        if received == tasks { Ok(()) } else { Err(lost()) }
+        let (mut sent, mut received) = (0, 0);
+        while received < tasks {
+            while sent < tasks {
+                match stream.try_put(grain) {
+                    Ok(_) => sent += 1,
+                    Err(full) if full.is_full() => break,
+                    Err(error) => return Err(error.to_string().into()),
+                }
+            }
+            stream.recv().ok_or("the stream has ended early")?.result?;
+            received += 1;
+        }
+        Ok(())
     })
 }
 
@@ -198,42 +201,32 @@ pub(super) fn closed_loops<C>(
 where
     C: FnMut() -> Outcome<()>,
 {
-    let mut all: Vec<f64> = Vec::new();
-    let (caller, most) = (&caller, usize::try_from(MOST_CALLS / callers)?);
-    let rate = Rate::measure(time, GUESSED_CALLS, |calls| {
-        let calls = usize::try_from(calls / callers)?.clamp(1, most);
+    let (caller, mut all, mut rates) = (&caller, Vec::new(), Vec::new());
+    for _ in 0..LAPS {
         let begin = Instant::now();
-        let times = thread::scope(|scope| {
-            let run = |index| scope.spawn(move || repeat(calls, caller(index)));
+        let end = begin + time / LAPS;
+        let before = all.len();
+        thread::scope(|scope| {
+            let run = |index| scope.spawn(move || repeat(end, caller(index)));
             let threads: Vec<_> = (0..usize::try_from(callers)?).map(run).collect();
-            let mut times = Vec::new();
             for thread in threads {
-                times.append(&mut thread.join().map_err(|_| "a caller has panicked")??);
+                all.append(&mut thread.join().map_err(|_| "a caller has panicked")??);
             }
-            Ok::<_, Box<dyn std::error::Error>>(times)
+            Ok::<_, Box<dyn std::error::Error>>(())
         })?;
-        // Calls are rounded to the number of callers.
-        let share = f64::from(u32::try_from(times.len())?);
-        let elapsed = begin.elapsed();
-        all = times;
-        Ok(elapsed.mul_f64(share.recip()).mul_f64(f64::from(u32::try_from(calls)? * callers)))
-    })?;
+        let calls = f64::from(u32::try_from(all.len() - before)?);
+        rates.push(calls / begin.elapsed().as_secs_f64());
+    }
     all.sort_by(f64::total_cmp);
     let p99 = all.get(all.len() * 99 / 100).copied().ok_or("no call has ended")?;
-    Ok((rate, p99))
+    Ok((Rate::of_laps(rates)?, p99))
 }
 
-/// Calls whose times are kept.
-const MOST_CALLS: u32 = 2_000_000;
-
-/// Calls per second that a pilot assumes.
-const GUESSED_CALLS: f64 = 200_000.0;
-
-/// Returns the seconds of each call. Only the text of an error can leave its thread.
-fn repeat(calls: usize, mut call: impl FnMut() -> Outcome<()>) -> Result<Vec<f64>, String> {
-    let mut times = Vec::with_capacity(calls);
-    let mut begin = Instant::now();
-    for _ in 0..calls {
+/// Calls until `end`, and returns the seconds of each call. Only the text of an error can leave its
+/// thread.
+fn repeat(end: Instant, mut call: impl FnMut() -> Outcome<()>) -> Result<Vec<f64>, String> {
+    let (mut times, mut begin) = (Vec::new(), Instant::now());
+    while begin < end {
         call().map_err(|error| error.to_string())?;
         let done = Instant::now();
         times.push((done - begin).as_secs_f64());
@@ -244,50 +237,41 @@ fn repeat(calls: usize, mut call: impl FnMut() -> Outcome<()>) -> Result<Vec<f64
 
 /// Measures workers per second, from building a pool until all are ready.
 pub(super) fn start(seconds: f64, report: Report<'_>) -> Outcome<()> {
-    let workers = worker_counts()?.into_iter().chain([CROWD]);
-    let workers: Vec<u32> = workers.collect();
+    let workers: Vec<u32> = worker_counts()?.into_iter().chain([CROWD]).collect();
     let mut budget = Budget::new(seconds, u32::try_from(3 * workers.len())?);
     for workers in workers {
-        let starts = |time, start: &dyn Fn() -> Outcome<Duration>| {
-            // A start measures all its workers at once.
-            Rate::measure(time, f64::from(workers) / GUESSED_START, |tasks| {
-                let mut all = Duration::ZERO;
-                let starts = (tasks / workers).max(1);
-                for _ in 0..starts {
-                    all += start()?;
-                }
-                Ok(all.mul_f64(f64::from(tasks) / f64::from(starts * workers)))
-            })
-        };
-        let raw_per_second = starts(budget.take(1), &|| plain::processes(workers))?.median;
-        let rate = starts(budget.take(2), &|| {
+        let raw = starts(workers, budget.take(1), || plain::processes(workers))?;
+        let rate = starts(workers, budget.take(2), || {
             let begin = Instant::now();
-            let pool = WarmPool::cold(workers)?;
-            pool.0.warm_up()?;
+            let pool = WarmPool::new(workers)?;
+            let took = begin.elapsed();
             // Ending the pool is not measured.
-            Ok(begin.elapsed())
+            drop(pool);
+            Ok(took)
         })?;
-        let section = "start".to_owned();
+        let (section, raw_per_second) = ("start".to_owned(), raw.median);
         let case = Case { section, workers, raw_per_second, submitters: 1, ..Case::default() };
         report(Measured::Case(rate.of(case)))?;
     }
     Ok(())
 }
 
-/// Seconds of a start that a pilot assumes.
-const GUESSED_START: f64 = 0.02;
+/// Returns the workers per second of starts within `time`, at least one.
+fn starts(workers: u32, time: Duration, start: impl Fn() -> Outcome<Duration>) -> Outcome<Rate> {
+    let (begin, mut rates) = (Instant::now(), Vec::new());
+    while rates.is_empty() || begin.elapsed() < time {
+        rates.push(f64::from(workers) / start()?.as_secs_f64());
+    }
+    Rate::of_laps(rates)
+}
 
 /// A pool whose workers are killed when it is dropped.
 pub(super) struct WarmPool(pub(super) Pool);
 
 impl WarmPool {
-    pub(super) fn cold(workers: u32) -> Outcome<Self> {
-        Ok(Self(Pool::builder().workers(usize::try_from(workers)?).build()?))
-    }
-
     /// Returns a pool whose workers are all ready.
     pub(super) fn new(workers: u32) -> Outcome<Self> {
-        let pool = Self::cold(workers)?;
+        let pool = Self(Pool::builder().workers(usize::try_from(workers)?).build()?);
         pool.0.warm_up()?;
         Ok(pool)
     }

@@ -29,15 +29,8 @@ pub(crate) enum Section {
 }
 
 impl Section {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Costs,
-        Self::Each,
-        Self::Map,
-        Self::Callers,
-        Self::Crowd,
-        Self::Stream,
-        Self::Start,
-    ];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Costs, Self::Each, Self::Map, Self::Callers, Self::Crowd, Self::Stream, Self::Start];
 
     /// The section's name on the command line and in files.
     pub(crate) fn name(self) -> String {

@@ -2,7 +2,7 @@
 
 use crate::figures::Figures;
 
-/// How far apart the cores are that run the host's threads and the workers.
+/// Distances between the cores that run the host's threads and the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Topology {
     /// All cores share a cache.
@@ -79,8 +79,9 @@ const MOVED: f64 = 1.5;
 impl Costs {
     /// Returns the costs that a file has, and the defaults for others.
     ///
-    /// What a file does not have directly follows from rates: the host's work for a no-op from one
-    /// submitter and one worker, and the worker's own from tasks of 10 µs and more.
+    /// Some follow from rates: the host's work for a no-op from that of one submitter and one
+    /// worker, and the worker's own from tasks of 10 µs and more. The fastest laps count, because
+    /// other programs only make laps slower.
     pub(crate) fn of(figures: &Figures) -> Self {
         let mut costs = Self::default();
         let alone = costs.prepare + costs.enter + costs.submit;
@@ -105,7 +106,7 @@ impl Costs {
         let alone = figures.cases("each").filter(|case| case.workers == 1 && case.submitters == 1);
         let mut of_worker = Vec::new();
         for case in alone {
-            let nanoseconds = 1e9 / case.per_second;
+            let nanoseconds = 1e9 / case.range.1;
             match case.micros {
                 0 => {
                     let submit = costs.prepare + costs.enter + costs.submit;
@@ -123,7 +124,7 @@ impl Costs {
             costs.worker = worker.clamp(50.0, 2_000.0);
         }
         let rates = figures.cases("map").filter(|case| case.micros == 0);
-        if let Some(rate) = rates.map(|case| case.per_second).max_by(f64::total_cmp) {
+        if let Some(rate) = rates.map(|case| case.range.1).max_by(f64::total_cmp) {
             costs.map_item = 1e9 / rate;
         }
         costs

@@ -17,8 +17,9 @@ use std::collections::VecDeque;
 
 use super::clock::Clock;
 use super::costs::Costs;
+use crate::rate::count;
 
-/// How the host finds workers with news.
+/// The way in which the host finds workers with news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Look {
     /// Looks at the ring of each worker.
@@ -38,10 +39,11 @@ pub(crate) struct Setting {
     /// Tasks that are submitted under one lock.
     pub(crate) batch: u32,
     pub(crate) look: Look,
+    pub(crate) most_tasks: u32,
     pub(crate) seed: u64,
 }
 
-/// What the model says.
+/// Rate, share and limit of a run of the model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prediction {
     pub(crate) per_second: f64,
@@ -50,13 +52,15 @@ pub(crate) struct Prediction {
     pub(crate) limit: Limit,
 }
 
-/// What keeps a pool from doing more.
+/// The first part of a pool that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// The cores: tasks, what workers do besides, and threads of the host on the same cores.
     Cores,
     /// The lock, which two threads or more want all the time.
     Lock,
+    /// Waking workers that have gone to sleep takes the host most of its time.
+    WakeUps,
     /// Workers wait while threads still submit.
     Submitter,
     /// Workers wait although everything is submitted.
@@ -129,6 +133,8 @@ struct Totals {
     /// Time in which the lock was held or wanted, and in which a thread waited for it.
     locked: f64,
     contended: f64,
+    /// Work of the host to wake workers.
+    waking: f64,
 }
 
 #[derive(Debug, Default)]
@@ -156,11 +162,16 @@ struct Host {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Prepare,
-    /// Waits for the lock.
+    /// Waits for the lock, and looks at it.
     Lock,
+    LockAsleep,
     Submit(u32),
     /// Collects the outcomes of workers from this one on, of which it has this number so far.
-    Collect { from: usize, of_next: u32, found: u32 },
+    Collect {
+        from: usize,
+        of_next: u32,
+        found: u32,
+    },
     Take,
     Spin,
     Sleep,
@@ -204,13 +215,16 @@ const DELAY: f64 = 3_000_000.0;
 const DONE_PER_LEFT: f64 = 3.0;
 const LONG_PATIENCE: f64 = 4_000_000.0;
 
+/// The time of as many looks at a lock that is held, before the thread sleeps. Assumed.
+const LOOKS: f64 = 2_000.0;
+
 /// A thread that waits for a lock that is free time and again gets it after this many times.
 /// Assumed.
 const MOST_PASSED: u32 = 8;
 
-/// Simulated time of a run, if that is between the fewest and the most tasks.
+/// Simulated time of a run, if it has at least the fewest tasks, and at most those of the setting.
 const RUN: f64 = 60_000_000.0;
-const TASKS: (f64, f64) = (30_000.0, 200_000.0);
+const FEWEST: u32 = 20_000;
 
 /// Tasks take up to this much more or less than usual, so that nothing runs in lockstep.
 const JITTER: f64 = 0.05;
@@ -219,17 +233,11 @@ impl<'a> Pool<'a> {
     fn new(setting: Setting, costs: &'a Costs) -> Self {
         let one = setting.grain + costs.worker;
         let ideal = f64::from(setting.workers.min(setting.cores)) * RUN / one;
-        let each = crate::rate::count(ideal.clamp(TASKS.0, TASKS.1)) / setting.submitters;
-        let depth = crate::rate::count(PREFETCHED_WORK / setting.grain.max(1.0)).clamp(2, CREDIT);
+        let each = count(ideal).clamp(FEWEST, setting.most_tasks) / setting.submitters;
+        let depth = count(PREFETCHED_WORK / setting.grain.max(1.0)).clamp(2, CREDIT);
         let deepest = if depth > FEW { (MOST_DEEPER * depth).min(CREDIT) } else { depth };
-        let caller = Host {
-            state: State::Sleep,
-            turn: 0,
-            left: each,
-            pending: each,
-            ready: 0,
-            owes: 0.0,
-        };
+        let caller =
+            Host { state: State::Sleep, turn: 0, left: each, pending: each, ready: 0, owes: 0.0 };
         let collector = Host { left: 0, pending: 0, ..caller };
         let callers = (0..setting.submitters).map(|_| caller);
         Self {
@@ -283,13 +291,15 @@ impl<'a> Pool<'a> {
     }
 
     fn prediction(&self) -> Prediction {
-        let Totals { tasks, ran, idle, locked, contended, .. } = self.totals;
+        let Totals { tasks, ran, idle, locked, contended, waking, .. } = self.totals;
         let time = self.clock.time;
         let room = time * f64::from(self.setting.workers.min(self.setting.cores));
         let share = ran / room;
         let of_workers = time * f64::from(self.setting.workers);
         let limit = if (idle[0] + idle[1]) / of_workers < (1.0 - share) / 2.0 {
             Limit::Cores
+        } else if waking / time > 0.5 {
+            Limit::WakeUps
         } else if locked / time > 0.9 && contended / time > 0.5 {
             Limit::Lock
         } else if idle[0] > idle[1] {

@@ -1,6 +1,6 @@
 //! The threads of the host in the model, and their lock.
 
-use super::{COLLECT_EVERY, Event, LONG_PATIENCE, Look, MOST_PASSED, Pool, SPIN, State};
+use super::{COLLECT_EVERY, Event, LONG_PATIENCE, LOOKS, Look, MOST_PASSED, Pool, SPIN, State};
 
 impl Pool<'_> {
     /// Handles the end of what a thread of the host was doing.
@@ -21,7 +21,13 @@ impl Pool<'_> {
                 self.clock.running += 1.0;
                 self.want_lock(index);
             }
-            State::Sleep | State::Lock | State::Done => {}
+            // The last look before the sleep.
+            State::Lock if self.lock.holder.is_none() => self.take_turn(),
+            State::Lock => {
+                self.hosts[index].state = State::LockAsleep;
+                self.clock.running -= 1.0;
+            }
+            State::Sleep | State::LockAsleep | State::Done => {}
         }
     }
 
@@ -84,17 +90,18 @@ impl Pool<'_> {
             let cold = if self.lock.last == index { 0.0 } else { self.costs.hand_over };
             self.enter(index, cold);
         } else {
-            self.hosts[index].state = State::Lock;
+            self.plan_host(index, State::Lock, LOOKS);
             self.lock.waiting.push_back(index);
         }
     }
 
-    /// Gives the free lock to the thread that waits longest, which has the line by now.
+    /// Gives the free lock to the thread that has looked at it longest, and has the line by now.
     pub(super) fn take_turn(&mut self) {
-        if self.lock.holder.is_none()
-            && let Some(next) = self.lock.waiting.pop_front()
-        {
+        let looks = |waiting: &&usize| self.hosts[**waiting].state == State::Lock;
+        let next = self.lock.waiting.iter().find(looks).copied();
+        if let Some(next) = next.filter(|_| self.lock.holder.is_none()) {
             self.lock.passed = 0;
+            self.lock.waiting.retain(|waiting| *waiting != next);
             self.enter(next, 0.0);
         }
     }
@@ -111,9 +118,17 @@ impl Pool<'_> {
         }
     }
 
-    fn leave(&mut self) {
+    /// Releases the lock. One that sleeps is woken, and tries again when it runs.
+    fn leave(&mut self, index: usize) {
         self.lock.holder = None;
         self.lock.turn += 1;
+        let sleeps = |waiting: &usize| self.hosts[*waiting].state == State::LockAsleep;
+        if let Some(sleeper) = self.lock.waiting.iter().position(sleeps)
+            && let Some(sleeper) = self.lock.waiting.remove(sleeper)
+        {
+            self.wake(sleeper);
+            self.hosts[index].owes += self.costs.wake;
+        }
         if !self.lock.waiting.is_empty() {
             self.clock.after(self.costs.hand_over, Event::Free(self.lock.turn));
         }
@@ -128,7 +143,7 @@ impl Pool<'_> {
             self.look(index, work);
         } else {
             self.hosts[index].owes += work;
-            self.leave();
+            self.leave(index);
             self.go_on(index);
         }
     }
@@ -171,7 +186,7 @@ impl Pool<'_> {
             self.collect_from(index, from + 1, found + of_next, work);
             return;
         }
-        self.leave();
+        self.leave(index);
         let host = &self.hosts[index];
         let is_listener = self.listener == Some(index);
         if found > 0 || host.left > 0 || host.pending == 0 || !is_listener {

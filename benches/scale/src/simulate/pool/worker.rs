@@ -1,8 +1,6 @@
 //! The workers of the model, and how tasks are sent to them.
 
-use super::{
-    DELAY, DONE_PER_LEFT, Event, JITTER, Pool, SHORT, SPIN, State, WAKE_UP, Work, Worker,
-};
+use super::{DELAY, DONE_PER_LEFT, Event, JITTER, Pool, SHORT, SPIN, State, WAKE_UP, Work, Worker};
 
 impl Pool<'_> {
     /// Handles the end of a task, of a spin or of a wake-up.
@@ -113,13 +111,11 @@ impl Pool<'_> {
         let stays = has_room(&current) && !self.workers[current].load.is_multiple_of(packed);
         let mut after = (1..=count).map(|step| (current + step) % count);
         let chosen = if stays { Some(current) } else { after.find(has_room) };
-        match chosen {
-            Some(index) => self.send(index),
-            None => {
-                self.queue += 1;
-                0.0
-            }
+        if let Some(index) = chosen {
+            return self.send(index);
         }
+        self.queue += 1;
+        0.0
     }
 
     /// Sends tasks of the queue to a worker that has room again, or counts it as idle. Returns the
@@ -149,6 +145,7 @@ impl Pool<'_> {
         match state {
             Work::Sleep => {
                 self.plan(index, Work::WakeUp, self.costs.wake_up);
+                self.totals.waking += self.costs.wake;
                 self.costs.wake
             }
             Work::Spin => {
