@@ -141,8 +141,10 @@ impl Pool<'_> {
         let work: f64 = (0..tasks).map(|_| self.assign()).sum();
         if looks {
             self.look(index, work);
+        } else if work > 0.0 {
+            // Workers are woken under the lock.
+            self.plan_host(index, State::Submit(0), work);
         } else {
-            self.hosts[index].owes += work;
             self.leave(index);
             self.go_on(index);
         }
