@@ -79,8 +79,8 @@ const MOVED: f64 = 1.5;
 impl Costs {
     /// Returns the costs that a file has, and the defaults for others.
     ///
-    /// Some follow from rates: the host's work for a no-op from that of one submitter and one
-    /// worker, and the worker's own from tasks of 10 µs and more. The fastest laps count, because
+    /// Some follow from rates: the host's work for a no-op from the most of one submitter, and
+    /// the worker's own from tasks of 10 µs and more. The fastest laps count, because
     /// other programs only make laps slower.
     pub(crate) fn of(figures: &Figures) -> Self {
         let mut costs = Self::default();
@@ -103,28 +103,24 @@ impl Costs {
         if let Some(wake_up) = figures.cost("until it runs", 1) {
             costs.wake_up = wake_up;
         }
-        let alone = figures.cases("each").filter(|case| case.workers == 1 && case.submitters == 1);
-        let mut of_worker = Vec::new();
-        for case in alone {
-            let nanoseconds = 1e9 / case.range.1;
-            match case.micros {
-                0 => {
-                    let submit = costs.prepare + costs.enter + costs.submit;
-                    let rest = nanoseconds - submit;
-                    let share = costs.outcome / (costs.outcome + costs.take);
-                    costs.outcome = (rest * share).max(1.0);
-                    costs.take = (rest * (1.0 - share)).max(1.0);
-                }
-                10.. => of_worker.push(nanoseconds - 1e9 / case.raw_per_second),
-                _ => {}
-            }
+        let alone = || figures.cases("each").filter(|case| case.submitters == 1);
+        let fastest = |rates: &mut dyn Iterator<Item = f64>| rates.max_by(f64::total_cmp);
+        let noops = alone().filter(|case| case.micros == 0);
+        if let Some(rate) = fastest(&mut noops.map(|case| case.range.1)) {
+            let rest = 1e9 / rate - costs.prepare - costs.enter - costs.submit;
+            let share = costs.outcome / (costs.outcome + costs.take);
+            costs.outcome = (rest * share).max(1.0);
+            costs.take = (rest * (1.0 - share)).max(1.0);
         }
+        let long = alone().filter(|case| case.workers == 1 && case.micros >= 10);
+        let more = long.map(|case| 1e9 / case.range.1 - 1e9 / case.raw_per_second);
+        let mut of_worker: Vec<f64> = more.collect();
         of_worker.sort_by(f64::total_cmp);
         if let Some(worker) = of_worker.get(of_worker.len() / 2) {
             costs.worker = worker.clamp(50.0, 2_000.0);
         }
-        let rates = figures.cases("map").filter(|case| case.micros == 0);
-        if let Some(rate) = rates.map(|case| case.range.1).max_by(f64::total_cmp) {
+        let items = figures.cases("map").filter(|case| case.micros == 0);
+        if let Some(rate) = fastest(&mut items.map(|case| case.range.1)) {
             costs.map_item = 1e9 / rate;
         }
         costs

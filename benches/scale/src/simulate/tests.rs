@@ -2,6 +2,7 @@
 
 use super::costs::{Costs, Topology};
 use super::pool::{Limit, Look, Prediction, Setting, simulate};
+use crate::figures::{Case, Cost, Figures, Measured};
 
 fn setting(cores: u32, workers: u32, submitters: u32, micros: f64) -> Setting {
     let grain = 1e3 * micros;
@@ -88,4 +89,17 @@ fn words_batches_and_near_cores_help_noops() {
     assert!(rate(base, Topology::TwoSockets) < 0.6 * near);
     assert!(rate(Setting { look: Look::Words, ..base }, Topology::OneCache) > 1.1 * near);
     assert!(rate(Setting { batch: 32, ..base }, Topology::OneCache) > 1.02 * near);
+}
+
+#[test]
+fn costs_of_a_file_add_up_to_its_rate() {
+    let cost = |of, nanoseconds| Measured::Cost(Cost { name: "submit".into(), of, nanoseconds });
+    let (section, per_second, range) = ("each".to_owned(), 2e6, (2e6, 2e6));
+    let noops = Case { section, workers: 2, submitters: 1, per_second, range, ..Case::default() };
+    let measured = vec![cost(1, 200.0), cost(2, 250.0), Measured::Case(noops)];
+    let costs = Costs::of(&Figures { cores: 4, measured, ..Figures::default() });
+    let Costs { prepare, enter, submit, outcome, take, hand_over, .. } = costs;
+    assert!((prepare + enter + submit - 200.0).abs() < 1e-6, "{costs:?}");
+    assert!((prepare + enter + submit + outcome + take - 500.0).abs() < 1e-6, "{costs:?}");
+    assert!((enter + submit + hand_over - 250.0).abs() < 1e-6, "{costs:?}");
 }
