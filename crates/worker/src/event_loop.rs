@@ -119,7 +119,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     /// Sets how many tasks this process runs.
     pub(crate) fn set_turn(&mut self, turn: Turn) {
         self.turn = turn;
-        // The process must not end before the host has copied an offer.
+        // The host would look for an offer in the worker's process, and a copy ends after its task.
         self.runner.calls.may_offer = turn == Turn::All;
     }
 
@@ -186,7 +186,8 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                         None => None,
                         Some(kept) => {
                             let arenas = self.runner.arenas.as_ref();
-                            self.reporter.fetch(arenas, ring_index, kept)?
+                            let is_known = self.turn != Turn::Copy;
+                            self.reporter.fetch(arenas, is_known, ring_index, kept)?
                         }
                     };
                     let mut emitter = Emitter::new(&mut self.reporter, &self.slots, ring_index);
@@ -201,6 +202,8 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             };
             // It may store a large value, which is a part of the task.
             let store = self.runner.calls.store(self.runner.arenas.as_ref());
+            let uncommon =
+                answer.map(|uncommon| store.outcome(*uncommon, &self.runner.calls.result));
             sections::end_of_task();
             forward::end_of_task();
             if !self.lent.is_empty() {
@@ -213,8 +216,6 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 Turn::All => self.memory_limit.is_exceeded(),
                 Turn::Copy | Turn::Last => left.is_none(),
             };
-            let uncommon =
-                answer.map(|uncommon| store.outcome(*uncommon, &self.runner.calls.result));
             let run_time = nanos;
             let end = FinishedInline { task, attempt, ring_index, run_time, began, worn };
             match uncommon {
@@ -360,6 +361,7 @@ impl<S: LinkSender> Reporter<S> {
     fn fetch(
         &mut self,
         arenas: Option<&Arenas>,
+        is_known: bool,
         ring_index: u16,
         kept: Kept,
     ) -> Result<Option<(Vec<u8>, bool)>, LoopError> {
@@ -367,7 +369,7 @@ impl<S: LinkSender> Reporter<S> {
             return Ok(None);
         };
         loop {
-            let Some(landing) = arenas.results.landing(length) else { return Ok(None) };
+            let Some(landing) = arenas.results.landing(length, is_known) else { return Ok(None) };
             let (block, address) = (landing.offset() as u64, landing.address());
             self.send(&FromWorker::Wants(Wanted { ring_index, block, address }))?;
             if let Some(bytes) = landing.wait() {

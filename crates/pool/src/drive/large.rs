@@ -57,6 +57,7 @@ impl Want {
         results: Option<&Arc<ResultView>>,
     ) -> Result<Self, String> {
         let address = Some(wanted.address).filter(|address| *address != 0);
+        let results = results.filter(|results| address.is_none() || results.reaches());
         let bytes = bytes.filter(|bytes| bytes.is_owed());
         let bytes = bytes.ok_or("asked for an argument that it has, or that was not kept")?;
         let room = if address.is_some() { 0 } else { bytes.as_slice().len() };
@@ -80,6 +81,7 @@ impl Offer {
         let limit = limit.min(MOST_OFFERED);
         let length = usize::try_from(offered.length).ok().filter(|length| *length <= limit);
         let block = usize::try_from(offered.block).ok();
+        let results = results.filter(|results| results.reaches());
         let loan = results.zip(block).and_then(|(results, block)| results.loan_buffer(block, 0));
         let (Some(length), Some(loan), true) = (length, loan, is_task) else {
             return Err("made an offer that is out of bounds".to_owned());

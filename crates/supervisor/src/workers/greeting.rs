@@ -168,6 +168,8 @@ impl<'a> Greeting<'a> {
         let end = Box::new(ring::HostEnd::new(&self.segment, settings.credit, limit));
         let reads_arguments = self.shared.is_some_and(|shared| shared.arguments.is_some());
         let results = self.arenas.map(|arenas| arenas.results).filter(|_| has_arenas);
+        // Copies of the worker name memory of theirs, which its process has not.
+        let pid = pid.filter(|_| settings.copies.is_none());
         if let (Some(results), Some(pid)) = (&results, pid) {
             results.set_worker(pid);
         }

@@ -34,10 +34,14 @@ pub struct Landing {
 
 impl ResultArena {
     /// Returns memory for an argument of `length` bytes, which is named by a message that must
-    /// follow. Returns `None` if there is no memory.
-    pub fn landing(self: &Arc<Self>, length: usize) -> Option<Landing> {
-        let memory =
-            if self.is_reached() { Some(try_vec_with_capacity(length).ok()?) } else { None };
+    /// follow. Returns `None` if there is no memory. `is_known` is `false` in a copy of the worker,
+    /// whose memory the host would look for in the worker's process.
+    pub fn landing(self: &Arc<Self>, length: usize, is_known: bool) -> Option<Landing> {
+        let memory = if is_known && self.is_reached() {
+            Some(try_vec_with_capacity(length).ok()?)
+        } else {
+            None
+        };
         let room = if memory.is_some() { 0 } else { length };
         let block = self.allocate_block(room, WhenFull::Exceed).ok()?.freeze().ok()?;
         block.export();
@@ -92,5 +96,10 @@ impl ResultView {
     /// the first task whose argument was kept.
     pub fn reach(&self) {
         self.reader().decide(control::offers(self.mapping()));
+    }
+
+    /// Returns `true` if this process has said that it reaches the memory of the worker.
+    pub fn reaches(&self) -> bool {
+        self.reader().reaches()
     }
 }

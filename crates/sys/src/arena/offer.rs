@@ -17,12 +17,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::budget::WhenFull;
 use super::control;
 use super::loan::Loan;
-use super::reach::{MOST_OFFERED, OFFERED, REFUSES, wait_for_release};
+use super::reach::{MOST_OFFERED, OFFERED, wait_for_release};
 use super::result::ResultArena;
 use super::result_block::FrozenBlock;
 use crate::foreign_memory;
@@ -69,7 +68,7 @@ impl Loan {
 
     /// Refuses this offer, and all later ones.
     pub fn refuse(&self) {
-        control::offers(self.view().mapping()).store(REFUSES, Ordering::Release);
+        self.view().reader().refuse(control::offers(self.view().mapping()));
     }
 }
 

@@ -21,13 +21,15 @@ pub const MOST_OFFERED: usize = 512 << 20;
 /// Values of the word in the control page.
 const UNKNOWN: u64 = 0;
 const REACHES: u64 = 1;
-pub(super) const REFUSES: u64 = 2;
+const REFUSES: u64 = 2;
 
-/// The host's knowledge of its worker.
+/// The host's knowledge of its worker. The word in the control page is a copy, because the worker
+/// can write it.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     /// 0 while the worker is not known.
     pid: AtomicU64,
+    answer: AtomicU64,
 }
 
 impl Reader {
@@ -39,10 +41,24 @@ impl Reader {
     /// reaches them. It is asked once.
     pub(super) fn decide(&self, word: &AtomicU64) {
         let pid = self.pid();
-        if word.load(Ordering::Relaxed) == UNKNOWN && pid != 0 {
-            let answer = if foreign_memory::is_readable(pid) { REACHES } else { REFUSES };
-            word.store(answer, Ordering::Release);
+        if self.answer.load(Ordering::Relaxed) == UNKNOWN && pid != 0 {
+            let reaches = foreign_memory::is_readable(pid);
+            self.answer(if reaches { REACHES } else { REFUSES }, word);
         }
+    }
+
+    /// Lets the worker name no memory any more.
+    pub(super) fn refuse(&self, word: &AtomicU64) {
+        self.answer(REFUSES, word);
+    }
+
+    pub(super) fn reaches(&self) -> bool {
+        self.answer.load(Ordering::Relaxed) == REACHES
+    }
+
+    fn answer(&self, answer: u64, word: &AtomicU64) {
+        self.answer.store(answer, Ordering::Relaxed);
+        word.store(answer, Ordering::Release);
     }
 
     pub(super) fn pid(&self) -> u32 {
