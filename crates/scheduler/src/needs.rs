@@ -53,10 +53,12 @@ impl Resources {
         self.update();
     }
 
-    /// Removes a task that waits.
-    pub(crate) fn stop_waiting(&mut self, needs: &Needs, rank: Rank) {
+    /// Removes a task that waits, and its claim. Returns `true` if there is enough left for
+    /// another.
+    pub(crate) fn stop_waiting(&mut self, needs: &Needs, rank: Rank) -> bool {
         self.lanes.remove(needs, rank);
         self.update();
+        self.first.is_some()
     }
 
     /// Removes and returns all tasks that wait.

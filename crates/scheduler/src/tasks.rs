@@ -188,7 +188,7 @@ impl<T: TaskData> Tasks<T> {
             (TaskState::Reserved, None) => {
                 let rank = self.rank(key);
                 if let Some(needs) = self.entries.needs(key) {
-                    self.resources.stop_waiting(needs, rank);
+                    self.arrived |= self.resources.stop_waiting(needs, rank);
                 }
             }
             (TaskState::Assigned { .. }, _) => {}

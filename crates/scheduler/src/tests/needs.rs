@@ -93,6 +93,20 @@ fn no_process_is_started_for_tasks_that_wait_for_resources() {
 }
 
 #[test]
+fn what_a_cancelled_task_waited_for_goes_to_those_behind() {
+    let mut world = pool();
+    let first = world.submit_with(0, needs(0, 5));
+    let (large, small) = (world.submit_with(0, needs(0, 8)), world.submit_with(0, needs(0, 3)));
+    // It is assigned at once, and nothing else has arrived since.
+    let other = world.submit_with(0, needs(1, 0));
+    begin_all(&mut world);
+    assert_eq!(world.start_order, [first, other], "the second one has a claim on what is left");
+    world.cancel(large);
+    begin_all(&mut world);
+    assert_eq!(world.start_order, [first, other, small]);
+}
+
+#[test]
 fn waiting_tasks_can_be_cancelled_and_count_in_the_queue() {
     let mut world = started(Settings { queue_limit: 2, ..with_resources(3) });
     world.submit_with(0, needs(2, 0));
