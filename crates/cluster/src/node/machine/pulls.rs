@@ -2,13 +2,15 @@
 //!
 //! A lane has one request at a time. While there is work, lanes are asked in the order of their
 //! urgency, one after the other, and the requests do not wait. A lane for whose tasks there is no
-//! room is passed over, and is the next one as soon as there is some. Once all were found empty,
+//! room is passed over, and is the next one as soon as there is some. Those that were found empty
+//! are asked again, after a short time, before a less urgent one is. Once all were found empty,
 //! requests wait at every lane: for all free slots if there is one lane, for one task if there are
 //! several, so that at most one task for each lane is too many.
 //!
 //! A server drops a request if it knows no leader of the lane's consumer, and forgets those that
 //! wait if the leader changes. So a request waits only at a lane that has answered before, and a
-//! lane that has not is asked for one task again and again.
+//! lane that has not is asked for one task again and again. Others do not wait for one that remains
+//! silent.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -38,6 +40,11 @@ const FIRST_PATIENCE: Duration = Duration::from_millis(500);
 /// The pause after a request that failed, for example because the stream has no leader.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// Time for which a lane that was found empty is taken to be empty while a less urgent one has
+/// tasks. To ask after each answer would cost as much as brief tasks do, and a round trip for each
+/// lane.
+const EMPTY_FOR: Duration = Duration::from_millis(100);
+
 /// Maximum number of tasks of one request.
 const BATCH_LIMIT: u32 = 4096;
 
@@ -47,6 +54,8 @@ pub(super) struct Pulls {
     lanes: Vec<LaneState>,
     /// The lane to ask next; the number of lanes if all were found empty.
     position: usize,
+    /// The last time at which a lane was found empty.
+    found_empty: Monotonic,
     last: u64,
 }
 
@@ -105,6 +114,11 @@ impl LaneState {
     fn has_waiting_pull(&self) -> bool {
         self.pull.as_ref().is_some_and(|pull| pull.waits)
     }
+
+    /// Returns `true` if others do not wait for its answer: it has failed, or was silent twice.
+    fn is_out_of_reach(&self, now: Monotonic) -> bool {
+        self.not_before > now || self.patience > 2 * FIRST_PATIENCE
+    }
 }
 
 impl Pull {
@@ -159,7 +173,7 @@ impl Pulls {
         if is_over {
             self.lanes[index].pull = None;
         }
-        if waited && self.lanes.len() > 1 {
+        if (waited || index < self.position) && self.lanes.len() > 1 {
             // There is work again, perhaps more urgent work elsewhere.
             self.position = 0;
         }
@@ -185,6 +199,7 @@ impl Pulls {
         // The lane is empty now, even if it served some of the tasks that it was asked for.
         if !waited && index == self.position {
             self.position += 1;
+            self.found_empty = now;
         }
     }
 
@@ -236,15 +251,22 @@ impl Pulls {
         if self.lanes.iter().any(LaneState::is_being_asked) {
             return;
         }
+        if self.position < self.lanes.len() && now >= self.found_empty + EMPTY_FOR {
+            self.position = 0;
+        }
         let (earlier, _) = self.lanes.split_at(self.position.min(self.lanes.len()));
         let has_room_again = |state: &LaneState| state.is_passed_over && room(state) > 0;
         self.position = earlier.iter().position(has_room_again).unwrap_or(self.position);
-        // A lane at which a request waits is empty.
         while let Some(state) = self.lanes.get_mut(self.position) {
-            let is_empty = state.has_waiting_pull();
-            state.is_passed_over = !is_empty && room(state) == 0;
-            if !is_empty && !state.is_passed_over {
+            // A lane at which a request waits is empty.
+            let (is_empty, batch) = (state.has_waiting_pull(), room(state));
+            let is_out_of_reach = state.is_out_of_reach(now);
+            state.is_passed_over = !is_empty && batch == 0;
+            if !is_empty && batch > 0 && !is_out_of_reach {
                 break;
+            }
+            if is_out_of_reach {
+                self.ask(now, self.position, batch.min(1), false, actions);
             }
             self.position += 1;
         }

@@ -14,8 +14,12 @@ fn lane(priority: Priority) -> Lane {
 
 /// Returns the new requests: the priority, the number of tasks, and whether they wait.
 fn asked(pulls: &mut Pulls, free: u32) -> Vec<(PullId, Priority, u32, bool)> {
+    asked_at(at(1_000), pulls, free)
+}
+
+fn asked_at(now: Monotonic, pulls: &mut Pulls, free: u32) -> Vec<(PullId, Priority, u32, bool)> {
     let mut actions = Vec::new();
-    pulls.pull(at(1_000), |_| free, &mut actions);
+    pulls.pull(now, |_| free, &mut actions);
     let asked = actions.into_iter().map(|action| match action {
         Action::Pull { pull, lane, batch, wait } => (pull, lane.priority, batch, wait.is_some()),
         other => panic!("{other:?}"),
@@ -172,4 +176,69 @@ fn a_lane_that_has_room_again_comes_before_less_urgent_ones() {
     }
     let asked = asked_with(&mut pulls, 2);
     assert!(matches!(asked[..], [(_, Priority::Normal, 5)]), "{asked:?}");
+}
+
+#[test]
+fn urgent_lanes_are_asked_again_while_others_are_full() {
+    let mut pulls = answering(&[Priority::High, Priority::Normal]);
+    let mut now = at(1_000);
+    let mut since_urgent = Duration::ZERO;
+    for _ in 0..100 {
+        let asked = asked_at(now, &mut pulls, 1);
+        let [(id, priority, 1, false)] = asked[..] else { panic!("{asked:?}") };
+        if priority == Priority::High {
+            pulls.ended(now, id, false);
+            since_urgent = Duration::ZERO;
+        } else {
+            pulls.delivered(now, &lane(Priority::Normal));
+            now += Duration::from_millis(30);
+            since_urgent += Duration::from_millis(30);
+            assert!(since_urgent <= EMPTY_FOR + Duration::from_millis(30), "it is never asked");
+        }
+    }
+    assert!(now > at(2_000), "it is not asked each time");
+}
+
+#[test]
+fn an_expired_wait_at_an_urgent_lane_is_followed_by_a_request() {
+    let mut pulls = answering(&[Priority::High, Priority::Normal]);
+    for _ in 0..2 {
+        let empty = asked(&mut pulls, 1);
+        pulls.ended(at(1_000), empty[0].0, false);
+    }
+    let waiting = asked(&mut pulls, 1);
+    assert!(matches!(waiting[..], [(_, Priority::High, 1, true), _]), "{waiting:?}");
+    // From now on, the less urgent lane has tasks all the time.
+    pulls.delivered(at(1_000), &lane(Priority::Normal));
+    let next = asked(&mut pulls, 1);
+    assert!(matches!(next[..], [(_, Priority::Normal, 1, false)]), "{next:?}");
+    pulls.ended(at(1_000) + WAIT, waiting[0].0, false);
+    pulls.delivered(at(1_000) + WAIT, &lane(Priority::Normal));
+    let next = asked_at(at(1_000) + WAIT, &mut pulls, 1);
+    assert!(matches!(next[..], [(_, Priority::High, 1, false)]), "{next:?}");
+}
+
+#[test]
+fn a_lane_that_does_not_answer_holds_up_no_other() {
+    let mut pulls = answering(&[Priority::High, Priority::Normal]);
+    let empty = asked(&mut pulls, 1);
+    pulls.ended(at(1_000), empty[0].0, false);
+    pulls.leader_changed(&lane(Priority::High));
+    let (mut now, mut served) = (at(1_000), 0);
+    while now < at(20_000) {
+        pulls.expire(now);
+        for (id, priority, batch, _) in asked_at(now, &mut pulls, 1) {
+            if priority == Priority::Normal {
+                pulls.delivered(now, &lane(Priority::Normal));
+                served += batch;
+            }
+            assert!(pulls.find(id).is_some() == (priority == Priority::High));
+        }
+        now += EMPTY_FOR;
+    }
+    assert!(served > 100, "only {served} tasks of 190");
+    // Its first task shows that it is there again.
+    pulls.delivered(now, &lane(Priority::High));
+    let next = asked_at(now, &mut pulls, 3);
+    assert!(matches!(next[..], [(_, Priority::High, 3, false)]), "{next:?}");
 }

@@ -254,3 +254,36 @@ fn a_task_that_finds_too_little_of_a_resource_is_returned() {
     let actions = deliver(903, Priority::High);
     assert!(matches!(actions[..], [Action::RecordReturn { .. }]), "{actions:?}");
 }
+
+#[test]
+fn an_urgent_task_waits_for_no_endless_flow_of_others() {
+    let mut node = BriefNode::start();
+    let lanes = [Priority::High, Priority::Normal].map(lane).to_vec();
+    let mut actions = node.handle(Event::Lanes(lanes));
+    // The urgent lane is empty when it is asked first, and the other one never is.
+    let mut asked = Vec::new();
+    for _ in 0..100 {
+        let pull = actions.drain(..).find_map(|action| match action {
+            Action::Pull { pull, lane, batch, .. } => Some((pull, lane.priority, batch)),
+            _ => None,
+        });
+        let (pull, priority, batch) = pull.expect("it has room");
+        asked.push(priority);
+        if priority == Priority::High {
+            actions = node.handle(Event::PullEnded { pull, has_failed: false });
+            continue;
+        }
+        for _ in 0..batch {
+            actions.extend(node.deliver(node.last_token, 1).1);
+        }
+        let tokens: Vec<_> = node.machine.held.keys().copied().collect();
+        for token in tokens {
+            node.now += Duration::from_millis(20);
+            actions.extend(node.handle(Event::Ran { token, end: RunEnd::Done }));
+            actions.extend(node.handle(Event::Recorded(token)));
+        }
+    }
+    assert_eq!(asked[..2], [Priority::High, Priority::Normal]);
+    let urgent = asked[2..].iter().filter(|priority| **priority == Priority::High).count();
+    assert!((10..50).contains(&urgent), "asked for {urgent} times");
+}
