@@ -75,6 +75,8 @@ pub enum Setting {
     RetryErrors,
     /// A resource, and the amount that a chunk takes while it runs.
     Needs(String, u64),
+    /// Chunks run one after the other.
+    OneAtATime,
 }
 
 /// Results of consecutive inputs.
@@ -206,6 +208,13 @@ impl<C: Chunks, R, T> Map<C, R, T> {
     #[doc(hidden)]
     pub fn __retry_encoded_errors(mut self) -> Self {
         self.chunks.set(Setting::RetryErrors);
+        self
+    }
+
+    /// Lets the chunks of a pool run one after the other, except those that run again.
+    #[doc(hidden)]
+    pub fn __one_at_a_time(mut self) -> Self {
+        self.chunks.set(Setting::OneAtATime);
         self
     }
 

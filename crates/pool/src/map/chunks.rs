@@ -33,10 +33,6 @@ use crate::when_full::WhenFull;
 use brigade_task::backend::Wait;
 use brigade_task::map::{ChunkResults, Turn};
 
-/// Number of frames per worker: one that runs, one that is ready when it ends, one that replaces
-/// that one.
-const FRAMES: usize = 3;
-
 /// The default window: number of inputs per worker that may be taken ahead of the results that were
 /// yielded.
 const WINDOW_ITEMS: usize = 128;
@@ -272,7 +268,7 @@ where
         } else if self.refused {
             self.under_way.is_empty() && self.unsent == 0
         } else {
-            self.under_way.len() - self.retried < FRAMES * self.pool.workers()
+            self.under_way.len() - self.retried < self.sizing.frames(self.pool.workers())
         }
     }
 

@@ -1,4 +1,4 @@
-//! Decides how many items make a chunk.
+//! Decides how many items make a chunk, and how many chunks are under way.
 //!
 //! A frame costs a worker and the host about a microsecond together, and a wake-up some tens of
 //! microseconds. Three milliseconds of work make both negligible, and are still short enough for
@@ -6,6 +6,10 @@
 //! is one item. Then chunks grow at most eightfold at a time.
 
 use std::time::Duration;
+
+/// Number of frames per worker: one that runs, one that is ready when it ends, one that replaces
+/// that one.
+const FRAMES: usize = 3;
 
 /// Amount of work intended for a chunk.
 const AIM: Duration = Duration::from_millis(3);
@@ -32,6 +36,8 @@ const FADING: f64 = 0.95;
 pub(super) struct Sizing {
     fixed: Option<u32>,
     workers: usize,
+    /// `true` if chunks run one after the other.
+    one_at_a_time: bool,
     /// Decaying sums over the chunks that have ended.
     items: f64,
     seconds: f64,
@@ -42,11 +48,28 @@ pub(super) struct Sizing {
 
 impl Sizing {
     pub(super) fn new(workers: usize) -> Self {
-        Self { fixed: None, workers, items: 0.0, seconds: 0.0, result_bytes: 0.0, largest: 0 }
+        Self {
+            fixed: None,
+            workers,
+            one_at_a_time: false,
+            items: 0.0,
+            seconds: 0.0,
+            result_bytes: 0.0,
+            largest: 0,
+        }
     }
 
     pub(super) fn fix(&mut self, items: usize) {
         self.fixed = Some(u32::try_from(items.max(1)).unwrap_or(u32::MAX));
+    }
+
+    pub(super) fn set_one_at_a_time(&mut self) {
+        self.one_at_a_time = true;
+    }
+
+    /// Returns the maximum number of chunks that are under way.
+    pub(super) fn frames(&self, workers: usize) -> usize {
+        if self.one_at_a_time { 1 } else { FRAMES * workers }
     }
 
     /// Returns `true` if the user has set the size.
@@ -67,7 +90,8 @@ impl Sizing {
     /// Returns the number of chunks into which items that come back are divided. A slow item may be
     /// followed by others, which all workers should share.
     pub(super) fn parts(&self) -> u32 {
-        let parts = if self.fixed.is_some() { 1 } else { 2 * self.workers };
+        let is_one = self.fixed.is_some() || self.one_at_a_time;
+        let parts = if is_one { 1 } else { 2 * self.workers };
         u32::try_from(parts).unwrap_or(u32::MAX)
     }
 

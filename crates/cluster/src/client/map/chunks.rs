@@ -215,6 +215,8 @@ where
             Setting::Needs(resource, amount) => {
                 self.settings.requirements.add_resource(resource, amount);
             }
+            // Nodes do this with the items of each chunk.
+            Setting::OneAtATime => {}
         }
     }
 }

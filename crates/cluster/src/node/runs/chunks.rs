@@ -90,10 +90,11 @@ impl Chunk {
         for (resource, amount) in self.requirements.resources() {
             map = map.needs(resource, amount);
         }
-        // Items of a fixed chunk share their time, so those with a deadline travel as the pool
-        // thinks best.
+        // The node counts one worker and one share of its resources for a chunk, so it runs in one
+        // worker at a time. Items of a fixed chunk share their time, so those with a deadline
+        // travel as the pool thinks best.
         map = match self.deadline {
-            Some(limit) => map.deadline(limit),
+            Some(limit) => map.deadline(limit).__one_at_a_time(),
             None => map.chunk(self.count.try_into().unwrap_or(usize::MAX)),
         };
         let mut outcome = OutcomeBuilder::default();
@@ -170,5 +171,49 @@ impl Chunks {
             Ok(_) => self.threads += 1,
             Err(error) => tracing::error!(%error, "cannot start a thread for chunks"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use brigade_testkit::pause;
+
+    use super::*;
+    use crate::message::ItemsBuilder;
+    use crate::names::{ItemId, Origin, Priority, TaskKey};
+    use crate::requirements::Class;
+
+    static OCCUPY: Key<(), ()> = Key::new("occupy/1", occupy);
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    static RUNNING: AtomicU32 = AtomicU32::new(0);
+    static MOST: AtomicU32 = AtomicU32::new(0);
+
+    /// The first items are brief, so that several slow ones travel together then.
+    fn occupy((): ()) {
+        if CALLS.fetch_add(1, Ordering::SeqCst) < 9 {
+            return;
+        }
+        let running = RUNNING.fetch_add(1, Ordering::SeqCst) + 1;
+        MOST.fetch_max(running, Ordering::SeqCst);
+        pause(Duration::from_millis(20));
+        RUNNING.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn a_chunk_with_a_deadline_occupies_one_worker_at_a_time() {
+        const ITEMS: u32 = 24;
+        let pool = Pool::builder().in_process().workers(4).build().unwrap();
+        let key = TaskKey { origin: Origin::batch("b").unwrap(), item: ItemId::number(1) };
+        let deadline = Some(Duration::from_secs(60));
+        let head = TaskHead { items: ITEMS, is_chunk: true, deadline, ..TaskHead::new(key, "it") };
+        let mut items = ItemsBuilder::default();
+        (0..ITEMS).for_each(|_| items.push(&[]));
+        let lane = Lane { priority: Priority::Normal, class: Class::default() };
+        let chunk = Chunk::new(Token(1), OCCUPY.erase(), &head, &lane, items.finish());
+        let outcome = chunk.run(&pool).outcome.unwrap();
+        assert_eq!(outcome.count, ITEMS);
+        assert_eq!(MOST.load(Ordering::SeqCst), 1);
     }
 }

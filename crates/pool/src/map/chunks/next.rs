@@ -81,6 +81,7 @@ where
             Setting::RetryPanics => self.options.retried_for.panics = true,
             Setting::RetryErrors => self.options.retried_for.errors = true,
             Setting::Needs(resource, amount) => self.add_need(resource, amount),
+            Setting::OneAtATime => self.sizing.set_one_at_a_time(),
         }
     }
 }
