@@ -1,7 +1,7 @@
 //! Measures copies of memory that was just written, the unit for payloads.
 //!
-//! A payload is written before it is sent, and replaces one that was used. A copy between two blocks
-//! that nobody touches in between may stay in the caches, or not, from one run to the next.
+//! A payload is written before it is sent, and replaces one that was used. A copy between two
+//! blocks that nobody touches in between may stay in the caches, or not, from one run to the next.
 
 use std::hint::black_box;
 

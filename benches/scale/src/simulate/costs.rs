@@ -15,9 +15,9 @@ pub(crate) enum Topology {
 
 /// The costs of the pool and of the machine.
 ///
-/// The defaults are for two cores of an AMD EPYC that share a cache. Measured there are a submit as a
-/// whole, a look, a line, a hand-over and an item of a map. How a submit and an outcome divide into
-/// parts, the worker's own time, and both times of a wake-up are estimates.
+/// The defaults are for two cores of an AMD EPYC that share a cache. Measured there are a submit as
+/// a whole, a look, a line, a hand-over and an item of a map. How a submit and an outcome divide
+/// into parts, the worker's own time, and both times of a wake-up are estimates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Costs {
     /// Submitting: the task's memory and its argument, without the lock.
