@@ -77,10 +77,12 @@ fn returns(pool: &Pool) -> Result<(), String> {
     pool.warm_up().map_err(|error| error.to_string())?;
     let resident = || brigade_sys::memory::resident().expect("the size of this process");
     let before = resident();
-    for handle in pool.broadcast(makes, VALUE).map_err(|error| error.to_string())? {
-        assert_eq!(outcome(handle).map_err(|error| error.to_string())?.len(), VALUE);
+    // Each is in the host two or three times for a moment, and all may arrive at once.
+    let size = VALUE / 2;
+    for handle in pool.broadcast(makes, size).map_err(|error| error.to_string())? {
+        assert_eq!(outcome(handle).map_err(|error| error.to_string())?.len(), size);
     }
-    wait_until("the memory of large values", BOUND / 2, || resident() < before + VALUE as u64);
+    wait_until("the memory of large values", BOUND / 2, || resident() < before + size as u64);
     Ok(())
 }
 
