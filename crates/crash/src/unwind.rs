@@ -3,6 +3,9 @@
 //! The tables that this needs are in the files of the modules. They are read once and kept: that of
 //! a large program has megabytes.
 
+#[cfg(any(test, target_arch = "aarch64"))]
+mod signed;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,7 +52,7 @@ pub(crate) fn calls(record: &Snapshot, mappings: &[Mapping]) -> Vec<Call> {
         let bytes = record.stack.get(at..).and_then(<[u8]>::first_chunk).ok_or(())?;
         Ok(u64::from_le_bytes(*bytes))
     };
-    let mut thread = Thread::of(record);
+    let mut thread = Thread::of(record, mappings);
     let mut calls = Vec::new();
     let is_code = |address| mapping::find(mappings, address).is_some_and(|it| it.is_executable);
     if !is_code(thread.instruction) {
@@ -64,7 +67,7 @@ pub(crate) fn calls(record: &Snapshot, mappings: &[Mapping]) -> Vec<Call> {
     let mut unwinder = UnwinderNative::<Bytes, _>::new();
     let mut cache = CacheNative::<_>::new();
     let mut registers = thread.registers;
-    let mut loaded: Vec<u64> = Vec::new();
+    let mut loaded: Vec<(u64, Option<File>)> = Vec::new();
     let mut read = read;
     let mut next = if is_first_a_return {
         FrameAddress::from_return_address(thread.instruction)
@@ -79,14 +82,23 @@ pub(crate) fn calls(record: &Snapshot, mappings: &[Mapping]) -> Vec<Call> {
             break;
         };
         calls.push(Call { address });
-        if !loaded.contains(&mapping.start) {
-            loaded.push(mapping.start);
-            if let Some(module) = module(mapping) {
-                unwinder.add_module(module);
+        let index = loaded.iter().position(|(start, _)| *start == mapping.start);
+        let index = index.unwrap_or_else(|| {
+            let file = File::of(mapping);
+            if let Some(file) = &file {
+                unwinder.add_module(file.module(mapping));
             }
-        }
-        let caller = unwinder.unwind_frame(frame, &mut registers, &mut cache, &mut read);
-        next = caller.ok().flatten().and_then(FrameAddress::from_return_address);
+            loaded.push((mapping.start, file));
+            loaded.len() - 1
+        });
+        let file = loaded[index].1.as_ref();
+        let caller = match file.and_then(|file| file.caller(frame, &mut registers, &mut read)) {
+            Some(caller) => Some(caller),
+            None => {
+                unwinder.unwind_frame(frame, &mut registers, &mut cache, &mut read).ok().flatten()
+            }
+        };
+        next = caller.and_then(FrameAddress::from_return_address);
     }
     calls
 }
@@ -101,17 +113,19 @@ struct Thread {
 
 impl Thread {
     #[cfg(target_arch = "x86_64")]
-    fn of(record: &Snapshot) -> Self {
+    fn of(record: &Snapshot, _: &[Mapping]) -> Self {
         let (instruction, stack) = (instruction(record), stack_pointer(record));
         let registers = UnwindRegsNative::new(instruction, stack, register(record, 10));
         Self { instruction, registers, link: 0 }
     }
 
     #[cfg(target_arch = "aarch64")]
-    fn of(record: &Snapshot) -> Self {
+    fn of(record: &Snapshot, mappings: &[Mapping]) -> Self {
         let (instruction, stack) = (instruction(record), stack_pointer(record));
         let (frame, link) = (register(record, 29), register(record, 30));
-        Self { instruction, registers: UnwindRegsNative::new(link, stack, frame), link }
+        let mask = signed::mask(mappings);
+        let registers = UnwindRegsNative::new_with_ptr_auth_mask(mask, link, stack, frame);
+        Self { instruction, registers, link: registers.lr() }
     }
 
     /// Returns from the call of an address that is no code.
@@ -128,30 +142,71 @@ impl Thread {
     }
 }
 
-/// Returns the module of a mapping, with its tables.
-fn module(mapping: &Mapping) -> Option<Module<Bytes>> {
-    let path = mapping.file();
-    let elf = Elf::open(&path)?;
-    let base = mapping.start.wrapping_sub(elf.address_of(mapping.offset)?);
-    let mut all = TABLES.lock();
-    let all = all.get_or_insert_default();
-    if all.len() >= MOST_FILES && !all.contains_key(&path) {
-        all.clear();
+/// A file that is mapped as code.
+struct File {
+    /// The address to which those in the file are relative.
+    base: u64,
+    tables: Tables,
+}
+
+impl File {
+    fn of(mapping: &Mapping) -> Option<Self> {
+        let path = mapping.file();
+        let elf = Elf::open(&path)?;
+        let base = mapping.start.wrapping_sub(elf.address_of(mapping.offset)?);
+        let mut all = TABLES.lock();
+        let all = all.get_or_insert_default();
+        if all.len() >= MOST_FILES && !all.contains_key(&path) {
+            all.clear();
+        }
+        let tables = all.entry(path).or_insert_with(|| Tables::read(&elf)).clone();
+        Some(Self { base, tables })
     }
-    let tables = all.entry(path).or_insert_with(|| Tables::read(&elf)).clone();
-    let Tables { text, frames, index, debug } = tables;
-    let (eh_frame_svma, eh_frame) = frames.unzip();
-    let (eh_frame_hdr_svma, eh_frame_hdr) = index.unzip();
-    let sections = ExplicitModuleSectionInfo {
-        text_svma: text,
-        eh_frame_svma,
-        eh_frame,
-        eh_frame_hdr_svma,
-        eh_frame_hdr,
-        debug_frame: debug,
-        ..ExplicitModuleSectionInfo::default()
-    };
-    Some(Module::new(String::new(), mapping.start..mapping.end, base, sections))
+
+    fn module(&self, mapping: &Mapping) -> Module<Bytes> {
+        let Tables { text, frames, index, debug } = self.tables.clone();
+        let (eh_frame_svma, eh_frame) = frames.unzip();
+        let (eh_frame_hdr_svma, eh_frame_hdr) = index.unzip();
+        let sections = ExplicitModuleSectionInfo {
+            text_svma: text,
+            eh_frame_svma,
+            eh_frame,
+            eh_frame_hdr_svma,
+            eh_frame_hdr,
+            debug_frame: debug,
+            ..ExplicitModuleSectionInfo::default()
+        };
+        Module::new(String::new(), mapping.start..mapping.end, self.base, sections)
+    }
+
+    /// Returns to the caller of a function whose tables the unwinder does not read.
+    #[cfg(target_arch = "aarch64")]
+    fn caller(
+        &self,
+        frame: FrameAddress,
+        registers: &mut UnwindRegsNative,
+        read: &mut impl FnMut(u64) -> Result<u64, ()>,
+    ) -> Option<u64> {
+        let (frames, index) = (self.tables.frames.as_ref()?, self.tables.index.as_ref()?);
+        let tables = signed::Tables {
+            frames: (frames.0.start, &frames.1),
+            index: (index.0.start, &index.1),
+            text: self.tables.text.as_ref().map_or(0, |text| text.start),
+        };
+        let address = frame.address_for_lookup().wrapping_sub(self.base);
+        tables.caller(address, !frame.is_return_address(), registers, read)
+    }
+
+    #[cfg(not(target_arch = "aarch64"))]
+    #[expect(clippy::unused_self, reason = "it is used on ARM")]
+    fn caller(
+        &self,
+        _: FrameAddress,
+        _: &mut UnwindRegsNative,
+        _: &mut impl FnMut(u64) -> Result<u64, ()>,
+    ) -> Option<u64> {
+        None
+    }
 }
 
 impl Tables {

@@ -15,7 +15,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("cluster", 9600),
     ("codec", 780),
     ("cores", 3500),
-    ("crash", 1100),
+    ("crash", 1200),
     ("elsewhere", 1200),
     ("escape", 1600),
     ("ids", 100),
