@@ -93,8 +93,11 @@ pub(super) fn aarch64() -> Result<Toolchain, String> {
     const CC: &str = "aarch64-linux-gnu-gcc";
     super::install(&[(CC, "gcc-aarch64-linux-gnu libc6-dev-arm64-cross")])?;
     let mut toolchain = Toolchain::new(target::AARCH64, true)?.set("LINKER", CC).set_cc(CC);
-    // Its tests run in emulators.
-    toolchain.variables.push(("BRIGADE_TEST_PATIENCE".to_owned(), "6".to_owned()));
+    // Its tests run in emulators, which take several times as long for code as it is without any
+    // optimization. Debug assertions stay.
+    for (name, value) in [("BRIGADE_TEST_PATIENCE", "6"), ("CARGO_PROFILE_DEV_OPT_LEVEL", "1")] {
+        toolchain.variables.push((name.to_owned(), value.to_owned()));
+    }
     Ok(toolchain)
 }
 
