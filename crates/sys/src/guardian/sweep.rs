@@ -248,7 +248,7 @@ mod tests {
             match command.spawn() {
                 Ok(child) => Some(Self(child)),
                 Err(error) if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
-                    eprintln!("left out: the kernel refuses a program with so many segments");
+                    eprintln!("left out: the kernel refuses a program with 1,170 segments");
                     None
                 }
                 Err(error) => panic!("a program: {error}"),
