@@ -244,6 +244,7 @@ mod tests {
     impl Killed {
         /// Returns once the kernel begins to map the program; `None` if it allows only segments
         /// whose descriptions fit in a page, as Linux 6.12 does.
+        #[expect(clippy::print_stderr, reason = "a test says what it leaves out")]
         fn start(command: &mut Command) -> Option<Self> {
             match command.spawn() {
                 Ok(child) => Some(Self(child)),
