@@ -236,3 +236,22 @@ fn arguments_of_many_tasks_arrive_while_workers_are_killed() {
         }
     }
 }
+
+#[test]
+fn the_bytes_of_arguments_are_counted_once() {
+    let pool = pool(1);
+    let length = |bytes: Vec<u8>| bytes.len();
+    let labelled = |size: usize| {
+        let before = pool.snapshot().bytes_in;
+        assert_eq!(
+            outcome(pool.task(length).label("x").submit(vec![1; size]).unwrap()).unwrap(),
+            size
+        );
+        pool.snapshot().bytes_in - before
+    };
+    // The encoded length comes first; that of a kept argument is in the message.
+    for size in [0, 5, 100, 10_000, 100_000, OFFERED] {
+        let (counted, size) = (labelled(size), size as u64);
+        assert!((size..size + 5).contains(&counted), "{counted} for {size} bytes");
+    }
+}

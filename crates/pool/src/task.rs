@@ -269,18 +269,18 @@ where
 
     fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.pool.shared();
-        match KeptArgument::take(argument, shared.most_kept()) {
-            Ok(kept) => {
-                let bytes = kept.bytes();
-                let encoded = Argument::Kept(Box::new(kept));
-                let task = self.unsubmitted_with(|| Ok((self.function()?, encoded)));
-                self.submit_task(task, when_full)
-                    .map_err(|kind| SubmitError::new(kind, KeptArgument::give_back(bytes)))
-            }
-            Err(argument) => self
+        // Almost all arguments are small, and are not moved.
+        if !KeptArgument::suits(&argument, shared.most_kept()) {
+            return self
                 .submit_task(self.unsubmitted(&argument), when_full)
-                .map_err(|kind| SubmitError::new(kind, argument)),
+                .map_err(|kind| SubmitError::new(kind, argument));
         }
+        let kept = KeptArgument::take(argument);
+        let bytes = kept.bytes();
+        let encoded = Argument::Kept(Box::new(kept));
+        let task = self.unsubmitted_with(|| Ok((self.function()?, encoded)));
+        self.submit_task(task, when_full)
+            .map_err(|kind| SubmitError::new(kind, KeptArgument::give_back(bytes)))
     }
 
     #[inline]

@@ -11,7 +11,7 @@
 //! The collector thread looks while all callers take outcomes that they have.
 //!
 //! Left out: stealing at the end, deadlines, payloads, and preemption of the holder of the lock.
-//! Which caller a task belongs to is decided in turn.
+//! Tasks belong to the callers in turn.
 
 use std::collections::VecDeque;
 

@@ -305,12 +305,15 @@ impl Core {
             let inlined = whole.filter(|_| has_buffers).and_then(|whole| {
                 whole.inlined(chunk.is_some(), limit, |buffer| connection.share(process, buffer))
             });
-            bytes = whole.filter(|_| inlined.is_none()).map_or(0, Argument::size);
-            bytes = inlined.as_ref().map_or(bytes, Vec::len);
             let results = connection.results.as_ref();
             let kept = whole
                 .and_then(Argument::kept)
                 .filter(|_| results.map(|results| results.reach()).is_some());
+            bytes = match (&inlined, whole.filter(|_| kept.is_some())) {
+                (Some(inlined), _) => inlined.len(),
+                (None, Some(kept)) => kept.size(),
+                (None, None) => argument.as_bytes().len(),
+            };
             let reads_arena = connection.reads_arguments();
             let location = whole.and_then(Argument::location);
             let (location, argument): (_, &[u8]) = match (&inlined, location) {

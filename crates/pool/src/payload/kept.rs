@@ -41,17 +41,22 @@ impl KeptBytes {
 }
 
 impl KeptArgument {
-    /// Takes the memory of an argument if it is worth keeping. Otherwise returns the argument.
+    /// Returns `true` if an argument is worth keeping.
     #[inline]
-    pub(crate) fn take<A: 'static>(argument: A, limit: usize) -> Result<Self, A> {
-        let parts = codec::contiguous_parts(&argument).map(|(prefix, bytes)| {
-            let prefix = prefix.as_slice().len();
-            (bytes.len(), prefix > 0, bytes.len().saturating_add(prefix) <= limit)
-        });
-        let Some((OFFERED..=MOST_OFFERED, is_counted, true)) = parts else { return Err(argument) };
+    pub(crate) fn suits<A: 'static>(argument: &A, limit: usize) -> bool {
+        codec::contiguous_parts(argument).is_some_and(|(prefix, bytes)| {
+            (OFFERED..=MOST_OFFERED).contains(&bytes.len())
+                && bytes.len().saturating_add(prefix.as_slice().len()) <= limit
+        })
+    }
+
+    /// Takes the memory of an argument that [suits](Self::suits).
+    pub(crate) fn take<A: 'static>(argument: A) -> Self {
+        let prefix = codec::contiguous_parts(&argument).map(|(prefix, _)| prefix);
+        let is_counted = prefix.is_some_and(|prefix| !prefix.as_slice().is_empty());
         let bytes = codec::into_bytes(argument).unwrap_or_default();
         let bytes = Arc::new(KeptBytes { bytes, is_owed: AtomicBool::new(false) });
-        Ok(Self { bytes, is_counted, encoded: OnceLock::new() })
+        Self { bytes, is_counted, encoded: OnceLock::new() }
     }
 
     /// Returns another owner of the bytes.
@@ -100,7 +105,7 @@ mod tests {
     use super::*;
 
     fn check<A: Clone + PartialEq + std::fmt::Debug + serde::Serialize + 'static>(argument: &A) {
-        let kept = KeptArgument::take(argument.clone(), usize::MAX).unwrap();
+        let kept = KeptArgument::take(argument.clone());
         let mut encoded = Vec::new();
         codec::encode(argument, &mut encoded, usize::MAX).unwrap();
         assert!(kept.encoded() == encoded);
@@ -116,17 +121,18 @@ mod tests {
     }
 
     #[test]
-    fn other_arguments_are_returned() {
-        assert!(KeptArgument::take(vec![7_u8; OFFERED - 1], usize::MAX).is_err());
-        assert!(KeptArgument::take(vec![7_u8; OFFERED], OFFERED).is_err());
-        assert!(KeptArgument::take(vec![7_u64; OFFERED], usize::MAX).is_err());
+    fn other_arguments_are_not_kept() {
+        assert!(KeptArgument::suits(&vec![7_u8; OFFERED], usize::MAX));
+        assert!(!KeptArgument::suits(&vec![7_u8; OFFERED - 1], usize::MAX));
+        assert!(!KeptArgument::suits(&vec![7_u8; OFFERED], OFFERED));
+        assert!(!KeptArgument::suits(&vec![7_u64; OFFERED], usize::MAX));
     }
 
     #[test]
     fn the_memory_of_the_argument_is_kept() {
         let argument = vec![7_u8; OFFERED];
         let address = argument.as_ptr();
-        let bytes = KeptArgument::take(argument, usize::MAX).unwrap().bytes();
+        let bytes = KeptArgument::take(argument).bytes();
         assert_eq!(bytes.as_slice().as_ptr(), address);
         let argument: Vec<u8> = KeptArgument::give_back(bytes);
         assert_eq!(argument.as_ptr(), address);
