@@ -8,6 +8,9 @@
 //! The runtime comes with the pinned toolchain. `RUSTC_BOOTSTRAP` makes the stable compiler accept
 //! the `-Z` flag. Only with an explicit target are build scripts and macros, which run inside the
 //! compiler, left uninstrumented. The build has its own target folder, like loom's.
+//!
+//! An allocation that is too large fails, as it does without the sanitizer, instead of ending the
+//! process: that such a length is an error is what some tests check.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,6 +42,7 @@ fn in_target(target: &Path) -> Invocation {
     Invocation::cargo(&format!("test --target {HOST} -p brigade-sys -p brigade-wire --lib"))
         .variable("RUSTC_BOOTSTRAP", "1")
         .variable("RUSTFLAGS", "-Zsanitizer=address")
+        .variable("ASAN_OPTIONS", "allocator_may_return_null=1")
         .variable("CARGO_TARGET_DIR", &target.join("asan").to_string_lossy())
 }
 
@@ -53,8 +57,8 @@ mod tests {
         assert_eq!(
             in_target(Path::new("target")).to_string(),
             format!(
-                "RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo test \
-                 --target {HOST} -p brigade-sys -p brigade-wire --lib"
+                "RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=allocator_may_return_null=1 \
+                 CARGO_TARGET_DIR=target/asan cargo test --target {HOST} -p brigade-sys -p brigade-wire --lib"
             )
         );
     }
