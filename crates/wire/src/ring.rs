@@ -42,7 +42,7 @@ mod producer;
 #[cfg(test)]
 mod tests;
 
-pub use bell::{Bell, Doorbell, LONG_PATIENCE, Listener, PATIENCE, RemoteDoorbell};
+pub use bell::{Bell, Doorbell, LONG_PATIENCE, Listener, PATIENCE, RemoteDoorbell, WakeUp};
 pub use consumer::{Consumer, Watch};
 pub use memory::Region;
 pub use producer::{Producer, Pushed};

@@ -8,6 +8,7 @@ use brigade_scheduler::{
 use brigade_supervisor::{Connection, WorkerProcess, note};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::LinkError;
+use brigade_wire::ring::WakeUp;
 use brigade_wire::slots::{Revocation, SlotState, SlotTable, slot_tag};
 use brigade_wire::{Attempt, Function, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
 
@@ -58,11 +59,9 @@ impl Core {
             }
             Action::Send { worker, ring_index, key, id, attempt, unanswered } => {
                 self.prepare_for(worker, key, deferred);
-                if let Err(error) = self.send(worker, ring_index, key, id, attempt, unanswered) {
-                    // The frame is lost; only the worker's death brings the task back.
-                    let pid = self.pid(worker);
-                    note!(deferred, WARN, %worker, pid, %error, "cannot send a task");
-                    self.replies.push_back(Event::Misbehaved { worker });
+                match self.send(worker, ring_index, key, id, attempt, unanswered) {
+                    Ok(wake_up) => deferred.rouse(wake_up),
+                    Err(error) => self.not_sent(worker, &error, deferred),
                 }
             }
             Action::Revoke { worker, ring_index, task, why } => {
@@ -263,15 +262,15 @@ impl Core {
         task: TaskId,
         attempt: Attempt,
         unanswered: u16,
-    ) -> Result<(), LinkError> {
+    ) -> Result<Option<WakeUp>, LinkError> {
         let Some(Some(worker_slot)) = self.worker_slots.get_mut(worker.slot as usize) else {
-            return Ok(());
+            return Ok(None);
         };
         let process = &worker_slot.process;
         let (Some(connection), Some(cell)) =
             (worker_slot.connection.as_mut(), self.scheduler.task(key))
         else {
-            return Ok(());
+            return Ok(None);
         };
         if cell.is_chunk() {
             connection.table.reset_items(ring_index);
@@ -341,15 +340,25 @@ impl Core {
             arm(&connection.table);
             connection.send(head, argument, unanswered)
         });
-        self.woke_worker = connection.woke_worker();
         self.observers.sent(worker, bytes);
         // A task that is assigned has no outcome yet.
         debug_assert!(sent.is_some(), "a task with an outcome was sent");
-        match sent.unwrap_or(Ok(())) {
+        let wake_up = match sent.unwrap_or(Ok(None)) {
             // The worker is gone, and its death returns the task to the queue.
-            Ok(()) | Err(LinkError::Closed) => Ok(()),
-            Err(error) => Err(error),
-        }
+            Err(LinkError::Closed) => None,
+            sent => sent?,
+        };
+        self.woke_worker = wake_up.is_some();
+        Ok(wake_up)
+    }
+
+    /// Has a worker killed that cannot be sent a task. The frame is lost, and only the worker's
+    /// death brings the task back.
+    #[cold]
+    fn not_sent(&mut self, worker: WorkerId, error: &LinkError, deferred: &mut Deferred) {
+        let (pid, error) = (self.pid(worker), error.to_string());
+        note!(deferred, WARN, %worker, pid, %error, "cannot send a task");
+        self.replies.push_back(Event::Misbehaved { worker });
     }
 
     fn pid(&self, worker: WorkerId) -> Option<u32> {

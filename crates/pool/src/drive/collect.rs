@@ -221,7 +221,7 @@ impl Core {
         // The outcomes of one worker may have sent tasks to another.
         let slots = self.worker_slots.iter_mut();
         for connection in slots.filter_map(|slot| slot.as_mut()?.connection.as_mut()) {
-            connection.announce();
+            deferred.rouse(connection.announce());
         }
         collected
     }

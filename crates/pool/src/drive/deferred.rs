@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use brigade_supervisor::{Notes, WorkerProcess};
+use brigade_wire::ring::WakeUp;
 use tracing::Level;
 
 use super::large::ToCopy;
@@ -23,6 +24,9 @@ pub(super) struct Deferred(Option<Box<Work>>);
 
 #[derive(Default)]
 pub(super) struct Work {
+    /// Sleeping workers that were sent something. To wake one takes some microseconds, for which
+    /// other threads would wait for the lock.
+    pub(super) to_rouse: Vec<WakeUp>,
     #[expect(clippy::vec_box, reason = "a cell has them in a box, and often there is just one")]
     pub(super) to_notify: Vec<Box<Waiters>>,
     /// Number of threads to notify that wait for room in the queue.
@@ -104,6 +108,14 @@ impl Deferred {
         Some(work)
     }
 
+    /// Wakes the worker, if it has to be woken.
+    #[inline]
+    pub(super) fn rouse(&mut self, wake_up: Option<WakeUp>) {
+        if let Some(wake_up) = wake_up {
+            self.work().to_rouse.push(wake_up);
+        }
+    }
+
     pub(super) fn note(&mut self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
         self.work().notes.add(level, emit);
     }
@@ -138,6 +150,7 @@ impl Deferred {
 impl Work {
     fn is_empty(&self) -> bool {
         let Self {
+            to_rouse,
             to_notify,
             to_call,
             to_wake,
@@ -149,7 +162,8 @@ impl Work {
             wake_reaper,
             ended,
         } = self;
-        to_notify.is_empty()
+        to_rouse.is_empty()
+            && to_notify.is_empty()
             && *to_call == 0
             && to_wake.is_empty()
             && to_kill.is_empty()

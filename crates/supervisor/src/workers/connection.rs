@@ -7,6 +7,7 @@ use brigade_sys::arena::ResultView;
 use brigade_sys::clock::Monotonic;
 use brigade_wire::link::connect::EndMark;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ring};
+use brigade_wire::ring::WakeUp;
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::slots::SlotTable;
 
@@ -100,10 +101,20 @@ impl LinkSender for HostLink {
 impl HostLink {
     /// Returns `true` if the worker seems to sleep; see [`ring::HostEnd::seems_asleep`].
     #[inline]
-    fn seems_asleep(&mut self) -> bool {
+    fn seems_asleep(&self) -> bool {
         match self {
             Self::Ring(end) => end.seems_asleep(),
             Self::Connected(_) => false,
+        }
+    }
+
+    /// Announces what was sent. Returns the wake-up of a worker that sleeps; a link that is not a
+    /// ring has woken it.
+    #[inline]
+    fn wake_up(&mut self) -> Result<Option<WakeUp>, LinkError> {
+        match self {
+            Self::Ring(end) => Ok(end.wake_up()),
+            Self::Connected(sender) => sender.announce().map(|()| None),
         }
     }
 }
@@ -153,7 +164,8 @@ impl Connection {
         })
     }
 
-    /// Sends a frame.
+    /// Sends a frame. Returns the wake-up of a worker that sleeps, so that its system call can wait
+    /// until no lock is held.
     ///
     /// The worker is woken for it, unless it has others to answer and does not seem to sleep. It
     /// may be about to, but only after it has finished those: then some thread is going to collect
@@ -161,7 +173,12 @@ impl Connection {
     /// announcement, which waits until the worker's core has given up the lines of the ring. While
     /// the worker has `MANY_UNANSWERED` frames to answer, it is not even woken if it sleeps.
     #[inline]
-    pub fn send(&mut self, head: &[u8], payload: &[u8], unanswered: u16) -> Result<(), LinkError> {
+    pub fn send(
+        &mut self,
+        head: &[u8],
+        payload: &[u8],
+        unanswered: u16,
+    ) -> Result<Option<WakeUp>, LinkError> {
         self.link.send_unannounced(head, payload)?;
         self.announce_if_idle(unanswered)
     }
@@ -173,38 +190,30 @@ impl Connection {
         head: &[u64],
         payload: &[u8],
         unanswered: u16,
-    ) -> Result<(), LinkError> {
+    ) -> Result<Option<WakeUp>, LinkError> {
         self.link.send_words(head, payload)?;
         self.announce_if_idle(unanswered)
     }
 
     #[inline]
-    fn announce_if_idle(&mut self, unanswered: u16) -> Result<(), LinkError> {
+    fn announce_if_idle(&mut self, unanswered: u16) -> Result<Option<WakeUp>, LinkError> {
         self.unannounced += 1;
         let is_due = unanswered == 0 || self.unannounced > MAX_UNANNOUNCED;
         if is_due || unanswered < MANY_UNANSWERED && self.link.seems_asleep() {
             self.unannounced = 0;
-            return self.link.announce();
+            return self.link.wake_up();
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Returns `true` if the worker had to be woken for the last frame.
+    /// Announces the frames that were not. Returns the wake-up of a worker that sleeps.
     #[inline]
-    pub fn woke_worker(&self) -> bool {
-        match &self.link {
-            HostLink::Ring(end) => end.woke_worker(),
-            HostLink::Connected(_) => false,
+    pub fn announce(&mut self) -> Option<WakeUp> {
+        if std::mem::take(&mut self.unannounced) == 0 {
+            return None;
         }
-    }
-
-    /// Wakes the worker for frames that were not announced.
-    #[inline]
-    pub fn announce(&mut self) {
-        if std::mem::take(&mut self.unannounced) > 0 {
-            // If announcing fails, sending fails too, and the next frame reports it.
-            let _ = self.link.announce();
-        }
+        // If announcing fails, sending fails too, and the next frame reports it.
+        self.link.wake_up().ok().flatten()
     }
 }
 
@@ -242,9 +251,9 @@ mod tests {
         });
         for number in 0..10_000_u32 {
             let unanswered = u16::try_from(number % 100).expect("below a hundred");
-            connection.send(&number.to_le_bytes(), &[], unanswered).expect("room");
+            drop(connection.send(&number.to_le_bytes(), &[], unanswered).expect("room"));
             if number % 100 == 99 {
-                connection.announce();
+                drop(connection.announce());
             }
         }
         receiver.join().expect("all frames");

@@ -18,7 +18,7 @@ use std::time::Duration;
 use brigade_sys::segment::Segment;
 
 use super::{LinkError, LinkSender, send_as_bytes};
-use crate::ring::{self, Bell, Consumer, Producer, Pushed, Region, Watch};
+use crate::ring::{self, Bell, Consumer, Producer, Pushed, Region, WakeUp, Watch};
 use crate::slots::SlotTable;
 pub use worker_end::{WorkerEnd, WorkerReceiver, WorkerSender};
 
@@ -61,8 +61,6 @@ pub struct HostEnd {
     taken_at_look: u64,
     /// Messages for which there was no room; the first one was sent up to an offset.
     waiting: VecDeque<(Vec<u8>, usize)>,
-    /// `true` if the worker slept at the last announcement.
-    woke_worker: bool,
     limit: usize,
 }
 
@@ -77,7 +75,6 @@ impl HostEnd {
             room_bell: Bell::new(to_host),
             taken_at_look: 0,
             waiting: VecDeque::new(),
-            woke_worker: false,
             limit,
         }
     }
@@ -128,18 +125,17 @@ impl HostEnd {
         self.consumer.watch()
     }
 
-    /// Returns `true` if the worker slept at the last announcement.
-    #[inline]
-    pub fn woke_worker(&self) -> bool {
-        self.woke_worker
-    }
-
     /// Returns `true` if the worker seems to sleep. It may fall asleep at the same time: only an
     /// announcement is sure to wake it.
     #[inline]
-    pub fn seems_asleep(&mut self) -> bool {
-        self.woke_worker = false;
+    pub fn seems_asleep(&self) -> bool {
         self.worker_bell.seems_asleep()
+    }
+
+    /// Announces what was sent. Returns the wake-up of a worker that sleeps.
+    #[inline]
+    pub fn wake_up(&self) -> Option<WakeUp> {
+        self.worker_bell.wake_up()
     }
 
     /// Wakes a worker that had no room for more, and frees the memory of a large message; call it
@@ -236,7 +232,7 @@ impl LinkSender for HostEnd {
     }
 
     fn announce(&mut self) -> Result<(), LinkError> {
-        self.woke_worker = self.worker_bell.ring();
+        self.worker_bell.ring();
         Ok(())
     }
 }

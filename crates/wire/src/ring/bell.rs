@@ -67,15 +67,19 @@ impl Bell {
     /// it after publishing. Returns `true` if it woke the other side.
     #[inline]
     pub fn ring(&self) -> bool {
+        self.wake_up().is_some()
+    }
+
+    /// Like [`ring`](Self::ring), but returns the wake-up of a side that sleeps. Until it is dropped
+    /// others that ring take that side for awake.
+    #[inline]
+    pub fn wake_up(&self) -> Option<WakeUp> {
         // Pairs with the fence of `sleep_unless`.
         fence(Ordering::SeqCst);
         let word = self.word();
         let asleep =
             word.load(Ordering::Relaxed) != AWAKE && word.swap(AWAKE, Ordering::SeqCst) != AWAKE;
-        if asleep {
-            futex::wake(word);
-        }
-        asleep
+        asleep.then(|| WakeUp(self.clone()))
     }
 
     /// Returns `true` if the other side seems to sleep. Without a fence it may miss one that is
@@ -88,6 +92,17 @@ impl Bell {
     #[inline]
     fn word(&self) -> &AtomicU64 {
         &self.0.words()[BELL]
+    }
+}
+
+/// A wake-up that is due, and happens when this is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it is a system call, which may have a better place"]
+pub struct WakeUp(Bell);
+
+impl Drop for WakeUp {
+    fn drop(&mut self) {
+        futex::wake(self.0.word());
     }
 }
 

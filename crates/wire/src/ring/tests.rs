@@ -1,7 +1,7 @@
 //! Messages arrive unchanged; whatever the other side writes, nothing panics and no memory grows.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use brigade_sys::segment::Segment;
 use proptest::prelude::*;
@@ -314,6 +314,24 @@ fn threads_agree_on_many_messages() {
                 bell.sleep_unless(|| consumer.has_more());
             }
         }
+    });
+}
+
+#[test]
+fn a_wake_up_happens_when_it_is_dropped() {
+    let bell = Bell::new(producer_region(&ring(10).0));
+    let published = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| bell.sleep_unless(|| published.load(Ordering::Relaxed)));
+        while !bell.seems_asleep() {
+            std::thread::yield_now();
+        }
+        published.store(true, Ordering::Relaxed);
+        // `None` if the sleeper has seen just now that something was published.
+        let wake_up = bell.wake_up();
+        assert!(!bell.ring(), "it is taken for awake");
+        drop(wake_up);
+        sleeper.join().expect("it was woken");
     });
 }
 

@@ -138,12 +138,11 @@ impl Pool<'_> {
         let looks = self.submitted / COLLECT_EVERY < (self.submitted + tasks) / COLLECT_EVERY;
         self.submitted += tasks;
         self.hosts[index].left -= tasks;
-        let work: f64 = (0..tasks).map(|_| self.assign()).sum();
+        // Workers are woken after the lock is released.
+        let wake_ups: f64 = (0..tasks).map(|_| self.assign()).sum();
+        self.hosts[index].owes += wake_ups;
         if looks {
-            self.look(index, work);
-        } else if work > 0.0 {
-            // Workers are woken under the lock.
-            self.plan_host(index, State::Submit(0), work);
+            self.look(index, 0.0);
         } else {
             self.leave(index);
             self.go_on(index);
@@ -184,8 +183,9 @@ impl Pool<'_> {
             for _ in 0..of_next {
                 self.give_outcome(index);
             }
-            let work = self.refill(from);
-            self.collect_from(index, from + 1, found + of_next, work);
+            let wake_ups = self.refill(from);
+            self.hosts[index].owes += wake_ups;
+            self.collect_from(index, from + 1, found + of_next, 0.0);
             return;
         }
         self.leave(index);
