@@ -352,8 +352,8 @@ impl Core {
         Ok(wake_up)
     }
 
-    /// Has a worker killed that cannot be sent a task. The frame is lost, and only the worker's
-    /// death brings the task back.
+    /// Kills a worker after a failed send. The frame is lost, and only the worker's death brings
+    /// the task back.
     #[cold]
     fn not_sent(&mut self, worker: WorkerId, error: &LinkError, deferred: &mut Deferred) {
         let (pid, error) = (self.pid(worker), error.to_string());

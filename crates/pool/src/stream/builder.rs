@@ -121,6 +121,9 @@ where
 
     /// Sets the number of tasks that the stream may have beyond one per worker, whether they are
     /// with the pool or finished and not received. Default: 3.
+    ///
+    /// Tasks of less than about 100 µs need more, because workers wait for a caller that receives
+    /// and puts: on two cores, 64 doubled the rate of tasks of 3 µs and of 10 µs.
     pub fn output(mut self, items: usize) -> Self {
         self.settings.limits.output = items;
         self

@@ -9,6 +9,7 @@
 //! The host does not wait on a worker's memory: workers ring the pool's
 //! [`Doorbell`](ring::Doorbell).
 
+mod spins;
 mod worker_end;
 
 use std::collections::VecDeque;
@@ -20,6 +21,7 @@ use brigade_sys::segment::Segment;
 use super::{LinkError, LinkSender, send_as_bytes};
 use crate::ring::{self, Bell, Consumer, Producer, Pushed, Region, WakeUp, Watch};
 use crate::slots::SlotTable;
+pub use spins::Spins;
 pub use worker_end::{WorkerEnd, WorkerReceiver, WorkerSender};
 
 /// Data words of each ring: 256 KiB. Only the parts that are used take memory.

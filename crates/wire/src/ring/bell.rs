@@ -70,8 +70,8 @@ impl Bell {
         self.wake_up().is_some()
     }
 
-    /// Like [`ring`](Self::ring), but returns the wake-up of a side that sleeps. Until it is dropped
-    /// others that ring take that side for awake.
+    /// Like [`ring`](Self::ring), but returns the wake-up of a side that sleeps. Until that is
+    /// dropped, others that ring take that side for awake.
     #[inline]
     pub fn wake_up(&self) -> Option<WakeUp> {
         // Pairs with the fence of `sleep_unless`.

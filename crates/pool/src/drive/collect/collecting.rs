@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brigade_sys::arena::{ArgumentArena, affordable};
+use brigade_wire::link::ring::Spins;
 use brigade_wire::ring::{Doorbell, Listener};
 
 use crate::wake_queue::WakeQueue;
@@ -18,6 +19,8 @@ pub(in crate::drive) struct Collecting {
     pub(in crate::drive) wake_queue: Arc<WakeQueue>,
     /// The arena for large arguments. Without it they are sent through the rings in fragments.
     pub(in crate::drive) arguments: Option<Arc<ArgumentArena>>,
+    /// Spins of the caller that listens.
+    pub(in crate::drive) spins: Spins,
     pub(in crate::drive) ended: AtomicBool,
 }
 
@@ -33,7 +36,13 @@ impl Collecting {
         });
         let bell = Arc::clone(&doorbell);
         let wake_queue = WakeQueue::new(cores, move || bell.thread().wake());
-        Ok(Self { doorbell, wake_queue, arguments, ended: AtomicBool::new(false) })
+        Ok(Self {
+            doorbell,
+            wake_queue,
+            arguments,
+            spins: Spins::default(),
+            ended: AtomicBool::new(false),
+        })
     }
 
     pub(in crate::drive) fn end(&self) {

@@ -16,14 +16,13 @@ pub(crate) mod woken;
 
 use std::time::Duration;
 
+use brigade_wire::link::ring::Spins;
+
 /// Longest time for which a future spins: about what the way through the collector thread costs.
 pub(super) const GLANCE: Duration = Duration::from_micros(20);
 
 /// Number of futures that may be ready in succession, about 50 µs of brief tasks.
 const BUDGET: u32 = 32;
-
-/// The largest number of futures in succession that do not spin, as a power of two.
-const MOST_SKIPPED: u32 = 8;
 
 /// The decision about the first poll of a future.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +42,7 @@ pub(in crate::drive) struct Glances {
     was_alone: bool,
     /// Number of spins in succession that were not in vain.
     found: u32,
-    /// Number of spins in succession that were.
-    vain: u32,
-    /// Number of futures from now on that do not spin.
-    skip: u32,
+    spins: Spins,
 }
 
 impl Glances {
@@ -58,8 +54,7 @@ impl Glances {
     }
 
     pub(super) fn begin(&mut self) -> Glance {
-        if self.skip > 0 {
-            self.skip -= 1;
+        if !self.spins.begin() {
             return Glance::Skip;
         }
         if self.found == BUDGET {
@@ -71,15 +66,8 @@ impl Glances {
 
     /// Records the end of a spin.
     pub(super) fn end(&mut self, found: bool) {
-        if found {
-            self.found += 1;
-            self.vain = 0;
-        } else {
-            self.found = 0;
-            // A single one may be due to another process on the core.
-            self.skip = (1 << self.vain) - 1;
-            self.vain = (self.vain + 1).min(MOST_SKIPPED);
-        }
+        self.found = if found { self.found + 1 } else { 0 };
+        self.spins.end(found);
     }
 }
 
@@ -88,15 +76,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vain_spins_become_rare_until_one_is_not() {
+    fn futures_do_not_look_after_spins_in_vain() {
         let mut glances = Glances::default();
         let mut skipped_after = |found| {
             glances.end(found);
             (0..1_000).take_while(|_| glances.begin() == Glance::Skip).count()
         };
-        assert_eq!([false; 5].map(&mut skipped_after), [0, 1, 3, 7, 15]);
-        assert_eq!([false; 5].map(&mut skipped_after), [31, 63, 127, 255, 255]);
-        assert_eq!([true, false, false].map(&mut skipped_after), [0, 0, 1]);
+        assert_eq!([false, false, false, true].map(&mut skipped_after), [0, 1, 3, 0]);
     }
 
     #[test]

@@ -251,7 +251,7 @@ impl LockedRings for Locked<'_> {
     fn spin(&mut self, role: Role) -> Option<Spin> {
         let may_spin = self.model.may_spin;
         let spins = if role == Role::Waits { self.model.many == 1 } else { may_spin };
-        spins.then(|| Spin { limit: Duration::ZERO, rings: Arc::new([]) })
+        spins.then(|| Spin { limit: Duration::ZERO, is_recorded: false, rings: Arc::new([]) })
     }
 
     fn patience(&self) -> Option<Duration> {

@@ -37,6 +37,8 @@ const LOOK_EVERY: u32 = 16;
 /// A caller's spin.
 pub(super) struct Spin {
     pub(super) limit: Duration,
+    /// Its end is recorded in [`Collecting::spins`].
+    pub(super) is_recorded: bool,
     /// Watched without the core's lock, for which others would have to wait.
     pub(super) rings: Arc<[Watch]>,
 }
@@ -140,6 +142,12 @@ impl Rings for PoolRings<'_> {
         mut look: impl FnMut(Monotonic) -> bool,
         is_over: impl Fn() -> bool,
     ) -> bool {
+        let record = |found| {
+            if spin.is_recorded {
+                self.collecting.spins.end(found);
+            }
+            found
+        };
         let mut time = now();
         let end = time.saturating_add(spin.limit);
         let mut rounds = 0_u32;
@@ -152,11 +160,11 @@ impl Rings for PoolRings<'_> {
             if (has_news() || has_news() || rounds.is_multiple_of(LOOK_EVERY)) && look(time)
                 || is_over()
             {
-                return true;
+                return record(true);
             }
             time = now();
         }
-        false
+        record(false)
     }
 
     fn run(&self, deferred: &mut Deferred) {
@@ -184,7 +192,11 @@ impl LockedRings for LockedCore<'_> {
     fn spin(&mut self, role: Role) -> Option<Spin> {
         let collecting = self.shared.collecting.as_ref()?;
         let limit = self.core.spin_limit(role, self.shared, &collecting.doorbell)?;
-        Some(Spin { limit, rings: Arc::clone(&self.core.watched) })
+        let is_recorded = role == Role::Listens;
+        if is_recorded && !collecting.spins.begin() {
+            return None;
+        }
+        Some(Spin { limit, is_recorded, rings: Arc::clone(&self.core.watched) })
     }
 
     fn patience(&self) -> Option<Duration> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::segment::Segment;
 
-use super::{SPIN, regions};
+use super::{SPIN, Spins, regions};
 use crate::link::{LinkError, LinkReceiver, LinkSender, send_as_bytes};
 use crate::ring::{Bell, Consumer, Producer, Pushed, RemoteDoorbell, SHORT_ITEM};
 
@@ -34,6 +34,7 @@ pub struct WorkerReceiver {
     consumer: Consumer,
     bell: Bell,
     doorbell: Arc<RemoteDoorbell>,
+    spins: Spins,
 }
 
 impl WorkerEnd {
@@ -52,6 +53,7 @@ impl WorkerEnd {
                 consumer: Consumer::new(to_worker.clone(), limit),
                 bell: Bell::new(to_worker),
                 doorbell,
+                spins: Spins::default(),
             },
         }
     }
@@ -141,7 +143,8 @@ impl LinkReceiver for WorkerReceiver {
                 // The host had more than the ring holds, and does not know that there is room now.
                 self.doorbell.ring().map_err(LinkError::Io)?;
             }
-            found_at = self.doorbell.may_spin().then(|| self.spin(before_look)).flatten();
+            let spins = self.doorbell.may_spin() && self.spins.begin();
+            found_at = spins.then(|| self.spin(before_look)).flatten();
             if found_at.is_none() {
                 self.doorbell.ring_before_sleep().map_err(LinkError::Io)?;
                 self.bell.sleep_unless(|| self.consumer.has_more());
@@ -170,10 +173,12 @@ impl WorkerReceiver {
         while time < end {
             before_look();
             if self.consumer.has_more_soon() {
+                self.spins.end(true);
                 return Some(time);
             }
             time = now();
         }
+        self.spins.end(false);
         None
     }
 }
