@@ -99,10 +99,13 @@ impl Deferred {
         self.0.is_some()
     }
 
-    /// Takes the work out, and keeps its memory for the thread's next one.
+    /// Wakes workers, takes the rest of the work out, and keeps its memory for the thread's next
+    /// one.
     pub(super) fn take_work(&mut self) -> Option<Work> {
         let mut memory = self.0.take()?;
-        let work = mem::take(&mut *memory);
+        memory.to_rouse.clear();
+        let to_rouse = mem::take(&mut memory.to_rouse);
+        let work = mem::replace(&mut *memory, Work { to_rouse, ..Work::default() });
         // Fails only at the end of the thread.
         let _ = SPARE.try_with(|spare| spare.set(Some(memory)));
         Some(work)

@@ -27,7 +27,6 @@ impl Deferred {
 
 impl Work {
     pub(super) fn run(self, shared: &Shared) {
-        drop(self.to_rouse);
         if self.wake_reaper {
             shared.supervisor.reaper.wake();
         }
