@@ -1,19 +1,21 @@
 //! Encodes arguments and values with postcard, up to a limit.
 //!
-//! The format is [postcard's](https://postcard.jamesmunns.com/wire-format). A top-level `Vec<u8>`
-//! or `String` is copied at once and not byte by byte through serde; the bytes are the same. A
-//! top-level [`Encoded`] is its bytes, without any prefix.
+//! The format is [postcard's](https://postcard.jamesmunns.com/wire-format), with exceptions for two
+//! kinds of whole values. A vector of integers or floats is the number of its elements, as postcard
+//! encodes it, and then the bytes of all elements, the lowest of each first. So it is copied at
+//! once, and not number by number through serde; for `Vec<u8>`, as for a `String`, this is
+//! postcard's format too. An [`Encoded`] is its bytes, without any prefix.
 
-use std::any::{Any, type_name};
+use std::any::type_name;
 use std::error::Error;
 
+use brigade_sys::numbers::{Numbers, Unit};
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::contiguous::{Prefix, contiguous_parts, decode_contiguous};
-use crate::encoded::Encoded;
-use crate::error::{CodecError, LeftOver};
+use crate::contiguous::{Form, Prefix, contiguous_parts, from_encoded, reversed_parts};
+use crate::error::{CodecError, LeftOver, WrongCount};
 use crate::reason;
 
 /// Appends the encoded value to `into`, which grows by at most `limit` bytes.
@@ -33,6 +35,8 @@ pub fn encode<T: Serialize + 'static>(
     let (length, capacity) = (into.len(), into.capacity());
     let result = if let Some((prefix, bytes)) = contiguous_parts(value) {
         encode_contiguous(prefix, bytes, into, limit)
+    } else if let Some((prefix, numbers)) = reversed_parts(value) {
+        encode_contiguous(prefix, numbers.as_bytes(), into, limit)
     } else {
         let is_empty = size_of::<T>() == 0;
         postcard::serialize_with_flavor(value, &mut Bounded::new(into, limit, is_empty))
@@ -76,21 +80,17 @@ pub fn is_err(bytes: &[u8]) -> bool {
 /// # Errors
 /// [`CodecError::Decode`], including when bytes are left over.
 pub fn decode<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, CodecError> {
-    decode_with(bytes, <[u8]>::to_vec)
-}
-
-/// Decodes a value like [`decode`]. The bytes of a `Vec<u8>` or `String` are copied with `copy`.
-///
-/// # Errors
-/// Like `decode`.
-pub fn decode_with<T: DeserializeOwned + 'static>(
-    bytes: &[u8],
-    copy: impl FnOnce(&[u8]) -> Vec<u8>,
-) -> Result<T, CodecError> {
     let wrong = |source| CodecError::Decode { type_name: type_name::<T>(), source };
-    if let Some(value) = decode_contiguous(bytes, copy) {
+    let form = Form::of::<T>();
+    if let Some((start, unit)) = form.place(bytes, bytes.len())
+        && let Some(value) = Numbers::copy_of(&bytes[start..], unit).and_then(from_encoded)
+    {
         return Ok(value);
     }
+    if let Form::Numbers(_) = form {
+        return Err(wrong(WrongCount(bytes.len()).into()));
+    }
+    // A text that does not match: the general decoder produces the error.
     let (value, rest) = postcard::take_from_bytes(bytes)
         .map_err(|error| wrong(reason::of_decoding::<T>(bytes, error)))?;
     if rest.is_empty() { Ok(value) } else { Err(wrong(LeftOver(rest.len()).into())) }
@@ -274,42 +274,35 @@ fn encode_contiguous(
 pub trait Source {
     /// Returns the number of bytes.
     fn len(&self) -> usize;
-    /// Copies `length` bytes from position `at` on.
+    /// Copies numbers from position `at` on, of `length` bytes together. Returns `None` if the last
+    /// one would not be whole.
     ///
     /// # Panics
     /// If the range exceeds the bytes.
-    fn copy(&self, at: usize, length: usize) -> Vec<u8>;
+    fn copy(&self, at: usize, length: usize, unit: Unit) -> Option<Numbers>;
     /// Returns `true` if there are no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Decodes a value like [`decode`], but copies the bytes only once: those of a `Vec<u8>` or
-/// `String` directly to their destination.
+/// Decodes a value like [`decode`], but copies the bytes only once: those of a vector of numbers or
+/// of a `String` directly to their destination.
 ///
 /// # Errors
 /// Like `decode`.
 pub fn decode_from<T: DeserializeOwned + 'static>(source: &impl Source) -> Result<T, CodecError> {
-    let mut value: Option<T> = None;
-    let target: &mut dyn Any = &mut value;
-    if let Some(target) = target.downcast_mut::<Option<Vec<u8>>>() {
-        *target = copy_contiguous(source);
-    } else if let Some(target) = target.downcast_mut::<Option<String>>() {
-        *target = copy_contiguous(source).and_then(|bytes| String::from_utf8(bytes).ok());
-    } else if let Some(target) = target.downcast_mut::<Option<Encoded>>() {
-        *target = Some(Encoded::new(source.copy(0, source.len())));
+    let copy = |at, length, unit| source.copy(at, length, unit).unwrap_or_default();
+    let form = Form::of::<T>();
+    if form != Form::Other {
+        let first = copy(0, source.len().min(Prefix::LONGEST), Unit::BYTE);
+        if let Some((start, unit)) = form.place(first.as_bytes(), source.len())
+            && let Some(value) = from_encoded(copy(start, source.len() - start, unit))
+        {
+            return Ok(value);
+        }
     }
-    // The bytes do not match the type: the general decoder produces the error.
-    value.map_or_else(|| decode(&source.copy(0, source.len())), Ok)
-}
-
-/// Copies the bytes that follow a length; `None` unless the length matches exactly.
-fn copy_contiguous(source: &impl Source) -> Option<Vec<u8>> {
-    let prefix = source.copy(0, source.len().min(10));
-    let (length, rest) = postcard::take_from_bytes::<usize>(&prefix).ok()?;
-    let start = prefix.len() - rest.len();
-    (source.len() - start == length).then(|| source.copy(start, length))
+    decode(copy(0, source.len(), Unit::BYTE).as_bytes())
 }
 
 #[cfg(test)]

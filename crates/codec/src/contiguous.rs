@@ -1,19 +1,29 @@
-//! Types whose encoding ends with their memory: `Vec<u8>`, `String` and [`Encoded`].
+//! Types whose encoding ends with their memory: vectors of numbers, `String` and [`Encoded`].
 
-use std::any::Any;
+use std::any::{Any, TypeId};
+
+use brigade_sys::numbers::{Numbers, Unit, as_bytes};
 
 use crate::encoded::Encoded;
 
-/// The encoded length before the bytes of a `Vec<u8>` or `String`; empty before those of an
-/// [`Encoded`].
+/// Does something with each type of number.
+macro_rules! for_each_number {
+    ($with:ident) => {
+        $with! { u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 }
+    };
+}
+
+/// The encoded number of numbers, before their bytes; empty before those of an [`Encoded`].
 #[derive(Debug, Clone, Copy)]
 pub struct Prefix {
-    bytes: [u8; 10],
+    bytes: [u8; Self::LONGEST],
     length: usize,
 }
 
 impl Prefix {
-    const NONE: Self = Self { bytes: [0; 10], length: 0 };
+    const NONE: Self = Self { bytes: [0; Self::LONGEST], length: 0 };
+    /// The most bytes of a prefix.
+    pub(crate) const LONGEST: usize = 10;
 
     fn of(mut number: usize) -> Self {
         let mut prefix = Self::NONE;
@@ -28,83 +38,176 @@ impl Prefix {
         }
     }
 
-    /// Returns the encoded length.
+    /// Returns the encoded number.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
-/// Returns the encoded form of a `Vec<u8>`, `String` or [`Encoded`] in two parts and without a
-/// copy; `None` for other types.
+/// Returns the encoded form of a vector of numbers, a `String` or an [`Encoded`] in two parts and
+/// without a copy; `None` for other types.
+///
+/// On a big-endian processor, vectors of numbers of several bytes are other types here.
 pub fn contiguous_parts<T: 'static>(value: &T) -> Option<(Prefix, &[u8])> {
-    let value: &dyn Any = value;
-    if let Some(encoded) = value.downcast_ref::<Encoded>() {
-        return Some((Prefix::NONE, encoded.as_slice()));
+    let (unit, bytes) = memory(value)?;
+    match unit {
+        None => Some((Prefix::NONE, bytes)),
+        Some(unit) if is_reversed(unit) => None,
+        Some(unit) => Some((prefix(bytes, unit), bytes)),
     }
-    let bytes = value.downcast_ref::<Vec<u8>>().map(Vec::as_slice);
-    let bytes = bytes.or_else(|| value.downcast_ref::<String>().map(String::as_bytes))?;
-    Some((Prefix::of(bytes.len()), bytes))
 }
 
-/// Returns the memory of a `Vec<u8>`, `String` or [`Encoded`]; `None` for other types.
-pub fn into_bytes<T: 'static>(value: T) -> Option<Vec<u8>> {
+/// Returns the same for numbers.
+pub fn parts_of_numbers(numbers: &Numbers) -> (Prefix, &[u8]) {
+    (Prefix::of(numbers.len()), numbers.as_bytes())
+}
+
+/// Returns the encoded form of a vector of numbers that this processor stores in big-endian.
+pub(crate) fn reversed_parts<T: 'static>(value: &T) -> Option<(Prefix, Numbers)> {
+    let (unit, bytes) = memory(value)?;
+    let unit = unit.filter(|unit| is_reversed(*unit))?;
+    let mut numbers = Numbers::copy_of(bytes, unit)?;
+    numbers.swap_bytes();
+    Some((prefix(bytes, unit), numbers))
+}
+
+/// Returns the memory of a vector of numbers, a `String` or an [`Encoded`]; `None` for other types.
+pub fn into_numbers<T: 'static>(value: T) -> Option<Numbers> {
+    if size_of::<T>() != size_of::<Vec<u8>>() {
+        return None;
+    }
     let mut value = Some(value);
     let value: &mut dyn Any = &mut value;
-    if let Some(bytes) = value.downcast_mut::<Option<Vec<u8>>>() {
-        return bytes.take();
+    macro_rules! take {
+        ($($number:ty)*) => {
+            $(if let Some(numbers) = value.downcast_mut::<Option<Vec<$number>>>() {
+                return numbers.take().map(Numbers::of);
+            })*
+        };
     }
+    for_each_number!(take);
     if let Some(encoded) = value.downcast_mut::<Option<Encoded>>() {
-        return encoded.take().map(Encoded::into_bytes);
+        return encoded.take().map(|encoded| Numbers::of(encoded.into_bytes()));
     }
-    value.downcast_mut::<Option<String>>()?.take().map(String::into_bytes)
+    value.downcast_mut::<Option<String>>()?.take().map(|text| Numbers::of(text.into_bytes()))
 }
 
-/// Returns the `Vec<u8>`, `String` or [`Encoded`] whose memory this is, or the bytes again for
-/// other types, and for a `String` that would not be UTF-8.
+/// Returns the vector of numbers, `String` or [`Encoded`] whose memory this is.
 ///
 /// # Errors
-/// The bytes.
-pub fn from_bytes<T: 'static>(bytes: Vec<u8>) -> Result<T, Vec<u8>> {
+/// The numbers, for other types and those whose numbers have another size, and for a `String` that
+/// would not be UTF-8.
+pub fn from_numbers<T: 'static>(numbers: Numbers) -> Result<T, Numbers> {
     let mut value: Option<T> = None;
     let target: &mut dyn Any = &mut value;
-    let mut left = Some(bytes);
-    if let Some(target) = target.downcast_mut::<Option<Vec<u8>>>() {
-        *target = left.take();
-    } else if let Some(target) = target.downcast_mut::<Option<String>>() {
-        match String::from_utf8(left.take().unwrap_or_default()) {
-            Ok(text) => *target = Some(text),
-            Err(error) => left = Some(error.into_bytes()),
-        }
-    } else if let Some(target) = target.downcast_mut::<Option<Encoded>>() {
-        *target = left.take().map(Encoded::new);
+    macro_rules! put {
+        ($($number:ty)*) => {
+            $(if let Some(target) = target.downcast_mut::<Option<Vec<$number>>>() {
+                *target = Some(numbers.into_vec()?);
+            } else)* if let Some(target) = target.downcast_mut::<Option<String>>() {
+                let text = String::from_utf8(numbers.into_vec()?);
+                *target = Some(text.map_err(|error| Numbers::of(error.into_bytes()))?);
+            } else if let Some(target) = target.downcast_mut::<Option<Encoded>>() {
+                *target = Some(Encoded::new(numbers.into_vec()?));
+            } else {
+                return Err(numbers);
+            }
+        };
     }
-    value.ok_or_else(|| left.unwrap_or_default())
+    for_each_number!(put);
+    value.ok_or_else(Numbers::default)
+}
+
+/// The parts of a type's encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The number of numbers, and their bytes.
+    Numbers(Unit),
+    /// Its length, and UTF-8.
+    Text,
+    /// Its bytes.
+    Encoded,
+    /// Serde's parts.
+    Other,
+}
+
+impl Form {
+    pub(crate) fn of<T: 'static>() -> Self {
+        if size_of::<T>() != size_of::<Vec<u8>>() {
+            return Self::Other;
+        }
+        let wanted = TypeId::of::<T>();
+        macro_rules! find {
+            ($($number:ty)*) => {
+                $(if wanted == TypeId::of::<Vec<$number>>() {
+                    return Self::Numbers(Unit::of::<$number>());
+                })*
+            };
+        }
+        for_each_number!(find);
+        if wanted == TypeId::of::<String>() {
+            Self::Text
+        } else if wanted == TypeId::of::<Encoded>() {
+            Self::Encoded
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Returns the position from which on an encoded value of this form consists of numbers of a
+    /// size. `first` are its first [bytes](Prefix::LONGEST), `length` is the number of all. Returns
+    /// `None` for other forms, and unless the number of numbers matches exactly.
+    pub(crate) fn place(self, first: &[u8], length: usize) -> Option<(usize, Unit)> {
+        let unit = match self {
+            Self::Numbers(unit) => unit,
+            Self::Text => Unit::BYTE,
+            Self::Encoded => return Some((0, Unit::BYTE)),
+            Self::Other => return None,
+        };
+        let (count, rest) = postcard::take_from_bytes::<usize>(first).ok()?;
+        let start = first.len() - rest.len();
+        (unit.count(length - start) == Some(count)).then_some((start, unit))
+    }
+}
+
+/// Returns the value whose encoded numbers these are; `None` if there is none.
+pub(crate) fn from_encoded<T: 'static>(mut numbers: Numbers) -> Option<T> {
+    if is_reversed(numbers.unit()) {
+        numbers.swap_bytes();
+    }
+    from_numbers(numbers).ok()
+}
+
+/// Returns the memory of a vector of numbers, a `String` or an [`Encoded`], and unless it is one of
+/// the latter, the size of a number.
+fn memory<T: 'static>(value: &T) -> Option<(Option<Unit>, &[u8])> {
+    if size_of::<T>() != size_of::<Vec<u8>>() {
+        return None;
+    }
+    let value: &dyn Any = value;
+    macro_rules! borrow {
+        ($($number:ty)*) => {
+            $(if let Some(numbers) = value.downcast_ref::<Vec<$number>>() {
+                return Some((Some(Unit::of::<$number>()), as_bytes(numbers)));
+            })*
+        };
+    }
+    for_each_number!(borrow);
+    if let Some(encoded) = value.downcast_ref::<Encoded>() {
+        return Some((None, encoded.as_slice()));
+    }
+    Some((Some(Unit::BYTE), value.downcast_ref::<String>()?.as_bytes()))
+}
+
+fn prefix(bytes: &[u8], unit: Unit) -> Prefix {
+    Prefix::of(bytes.len() / usize::from(unit.get()))
+}
+
+/// Returns `true` if this processor stores such a number in big-endian.
+const fn is_reversed(unit: Unit) -> bool {
+    cfg!(target_endian = "big") && unit.get() > 1
 }
 
 fn low_seven_bits(number: usize) -> u8 {
     number.to_le_bytes()[0] & 0x7f
-}
-
-/// Returns `None` for other types, and for bytes that do not match the type: the general decoder
-/// then produces the error.
-pub(crate) fn decode_contiguous<T: 'static>(
-    bytes: &[u8],
-    copy: impl FnOnce(&[u8]) -> Vec<u8>,
-) -> Option<T> {
-    let mut value: Option<T> = None;
-    let target: &mut dyn Any = &mut value;
-    if let Some(target) = target.downcast_mut::<Option<Vec<u8>>>() {
-        *target = Some(copy(strip_length(bytes)?));
-    } else if let Some(target) = target.downcast_mut::<Option<String>>() {
-        *target = String::from_utf8(copy(strip_length(bytes)?)).ok();
-    } else if let Some(target) = target.downcast_mut::<Option<Encoded>>() {
-        *target = Some(Encoded::new(copy(bytes)));
-    }
-    value
-}
-
-/// Returns the bytes that follow a length; `None` unless the length matches exactly.
-fn strip_length(bytes: &[u8]) -> Option<&[u8]> {
-    let (length, rest) = postcard::take_from_bytes::<usize>(bytes).ok()?;
-    (length == rest.len()).then_some(rest)
 }

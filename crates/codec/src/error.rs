@@ -44,6 +44,11 @@ impl fmt::Debug for CodecError {
     }
 }
 
+/// Bytes that are not as many as the numbers of a vector have.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} bytes are not a vector of these numbers, behind how many they are")]
+pub(crate) struct WrongCount(pub(crate) usize);
+
 /// Bytes that the decoder did not need.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} bytes are left over")]

@@ -4,7 +4,8 @@
 //!
 //! [`encode`] and [`decode`] work on any serde type. [`decode_from`] reads from a [`Source`] that
 //! somebody else may write to, for example shared memory. [`contiguous_parts`] returns the bytes of
-//! a `Vec<u8>` or `String` without copying them. [`Encoded`] is a value that is encoded already.
+//! a vector of numbers or `String` without copying them. [`Encoded`] is a value that is encoded
+//! already.
 //!
 //! ```
 //! let mut bytes = Vec::new();
@@ -14,7 +15,8 @@
 //! ```
 //!
 //! Invariants:
-//! - The format is postcard's, byte for byte.
+//! - The format is postcard's, byte for byte, except for a value that is a vector of numbers of
+//!   several bytes: its elements follow their number as they are in memory, in little-endian.
 //! - Encoding never takes more memory than the limit; decoding believes a length only as far as
 //!   bytes are there.
 
@@ -27,8 +29,8 @@ mod error;
 mod owned;
 mod reason;
 
-pub use codec::{Source, chain, decode, decode_from, decode_with, encode, is_err};
-pub use contiguous::{Prefix, contiguous_parts, from_bytes, into_bytes};
+pub use codec::{Source, chain, decode, decode_from, encode, is_err};
+pub use contiguous::{Prefix, contiguous_parts, from_numbers, into_numbers, parts_of_numbers};
 pub use encoded::Encoded;
 pub use error::CodecError;
 pub use owned::Owned;

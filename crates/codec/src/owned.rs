@@ -1,50 +1,50 @@
 //! Encoded bytes whose memory can become that of the value.
 
-use std::any::TypeId;
-
+use brigade_sys::numbers::Numbers;
 use serde::de::DeserializeOwned;
 
 use crate::codec::{decode, is_err};
-use crate::contiguous::{contiguous_parts, from_bytes};
-use crate::encoded::Encoded;
+use crate::contiguous::{Form, from_numbers, parts_of_numbers};
 use crate::error::CodecError;
 
-/// The encoding of a value: of a `Vec<u8>` or `String` its bytes, without their number.
+/// The encoding of a value: of a vector of numbers or a `String` their memory, without how many
+/// they are.
 ///
 /// ```
 /// use brigade_codec::Owned;
+/// use brigade_sys::numbers::Numbers;
 ///
-/// let bytes = vec![7; 100];
-/// let address = bytes.as_ptr();
-/// let value: Vec<u8> = Owned::new(bytes, true).decode()?;
+/// let numbers = vec![0.5_f32; 100];
+/// let address = numbers.as_ptr();
+/// let value: Vec<f32> = Owned::new(Numbers::of(numbers), true).decode()?;
 /// assert_eq!(value.as_ptr(), address);
 /// # Ok::<(), brigade_codec::CodecError>(())
 /// ```
 #[derive(Debug)]
 pub struct Owned {
-    bytes: Vec<u8>,
-    /// The encoded value begins with the number of the bytes.
+    numbers: Numbers,
+    /// The encoded value begins with how many numbers these are.
     is_counted: bool,
 }
 
 impl Owned {
-    /// Takes bytes. If they `are_counted`, the encoding begins with their number, which is not one
-    /// of them.
-    pub fn new(bytes: Vec<u8>, is_counted: bool) -> Self {
-        Self { bytes, is_counted }
+    /// Takes numbers. If they `are_counted`, the encoding begins with how many they are, which is
+    /// not one of them; otherwise it is their bytes.
+    pub fn new(numbers: Numbers, is_counted: bool) -> Self {
+        Self { numbers, is_counted }
     }
 
-    /// Decodes the value, whose memory is that of the bytes if it is a `Vec<u8>`, a `String` or an
-    /// [`Encoded`].
+    /// Decodes the value, whose memory is that of the numbers if it is a vector of numbers of this
+    /// size, a `String` or an [`Encoded`](crate::Encoded).
     ///
     /// # Errors
     /// As [`decode`](crate::decode).
     pub fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
-        let Self { bytes, is_counted } = self;
-        if is_counted == (TypeId::of::<R>() == TypeId::of::<Encoded>()) {
-            return Self { bytes, is_counted }.decode_again();
+        let Self { numbers, is_counted } = self;
+        if is_counted == (Form::of::<R>() == Form::Encoded) {
+            return Self { numbers, is_counted }.decode_again();
         }
-        from_bytes(bytes).or_else(|bytes| Self { bytes, is_counted }.decode_again())
+        from_numbers(numbers).or_else(|numbers| Self { numbers, is_counted }.decode_again())
     }
 
     /// Decodes a copy of the value.
@@ -52,45 +52,69 @@ impl Owned {
     /// # Errors
     /// As [`decode`](crate::decode).
     pub fn decode_again<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
-        match contiguous_parts(&self.bytes).filter(|_| self.is_counted) {
-            None => decode(&self.bytes),
-            Some((prefix, bytes)) => decode(&[prefix.as_slice(), bytes].concat()),
+        if !self.is_counted {
+            return decode(self.numbers.as_bytes());
         }
+        let (prefix, bytes) = parts_of_numbers(&self.numbers);
+        decode(&[prefix.as_slice(), bytes].concat())
     }
 
     /// Returns `true` if the value, which is a `Result`, is an `Err`.
     pub fn is_err(&self) -> bool {
-        !self.is_counted && is_err(&self.bytes)
+        !self.is_counted && is_err(self.numbers.as_bytes())
     }
 
     /// Returns the number of bytes.
     #[expect(clippy::len_without_is_empty, reason = "it is large")]
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.numbers.as_bytes().len()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Encoded;
 
-    fn decode<R: DeserializeOwned + 'static>(
-        bytes: &[u8],
+    fn decode_numbers<R: DeserializeOwned + 'static>(
+        numbers: Numbers,
         is_counted: bool,
     ) -> Result<R, CodecError> {
-        let value = Owned::new(bytes.to_vec(), is_counted);
+        let value = Owned::new(numbers, is_counted);
         let again = value.decode_again::<R>();
         let decoded = value.decode::<R>();
         assert_eq!(again.is_ok(), decoded.is_ok());
         decoded
     }
 
+    fn decode<R: DeserializeOwned + 'static>(
+        bytes: &[u8],
+        is_counted: bool,
+    ) -> Result<R, CodecError> {
+        decode_numbers(Numbers::of(bytes.to_vec()), is_counted)
+    }
+
     #[test]
     fn counted_bytes_are_a_vector_a_text_or_encoded() {
         assert_eq!(decode::<Vec<u8>>(b"text", true).unwrap(), b"text");
+        assert_eq!(decode::<Vec<i8>>(b"\xff", true).unwrap(), [-1]);
         assert_eq!(decode::<String>(b"text", true).unwrap(), "text");
         assert_eq!(decode::<Encoded>(b"text", true).unwrap().as_slice(), b"\x04text");
         assert!(decode::<String>(b"\xff", true).is_err());
+    }
+
+    #[test]
+    fn counted_numbers_are_vectors_of_their_size_or_encoded() {
+        let numbers = || Numbers::of(vec![1.0_f32, 0.0]);
+        assert_eq!(decode_numbers::<Vec<f32>>(numbers(), true).unwrap(), [1.0, 0.0]);
+        assert_eq!(decode_numbers::<Vec<u32>>(numbers(), true).unwrap(), [0x3f80_0000, 0]);
+        let encoded = decode_numbers::<Encoded>(numbers(), true).unwrap();
+        assert_eq!(crate::decode::<Vec<f32>>(encoded.as_slice()).unwrap(), [1.0, 0.0]);
+        // As a liar may claim.
+        assert!(decode_numbers::<Vec<u8>>(numbers(), true).is_err());
+        assert!(decode_numbers::<Vec<u64>>(numbers(), true).is_err());
+        assert!(decode_numbers::<String>(numbers(), true).is_err());
+        assert!(decode_numbers::<(String, Vec<f32>)>(numbers(), true).is_err());
     }
 
     #[test]
@@ -104,7 +128,7 @@ mod tests {
     fn the_memory_of_bytes_becomes_that_of_the_vector() {
         let bytes = vec![7; 100];
         let address = bytes.as_ptr();
-        let decoded: Vec<u8> = Owned::new(bytes, true).decode().unwrap();
+        let decoded: Vec<u8> = Owned::new(Numbers::of(bytes), true).decode().unwrap();
         assert_eq!(decoded.as_ptr(), address);
     }
 }

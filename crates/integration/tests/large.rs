@@ -1,9 +1,11 @@
 //! Large values and arguments that the host copies from the memory of its workers and to it.
 
+use std::any::type_name;
+use std::fmt::Debug;
 use std::fs;
 use std::time::Duration;
 
-use brigade::{Pool, TaskErrorKind};
+use brigade::{Function, Link, Pool, TaskErrorKind};
 use brigade_integration::{builder, pool};
 use brigade_testkit::{PATIENCE, Watchdog, outcome};
 use serde::{Deserialize, Serialize};
@@ -253,5 +255,46 @@ fn the_bytes_of_arguments_are_counted_once() {
     for size in [0, 5, 100, 10_000, 100_000, OFFERED] {
         let (counted, size) = (labelled(size), size as u64);
         assert!((size..size + 5).contains(&counted), "{counted} for {size} bytes");
+    }
+}
+
+/// Returns numbers that depend on the position.
+fn count<N: From<u8>>(length: usize) -> Vec<N> {
+    (0..251).cycle().take(length).map(N::from).collect()
+}
+
+/// Sends numbers there and back, around the size from which on they stay with the task.
+fn check_numbers<N, F, By>(pool: &Pool, back: F)
+where
+    F: Function<Vec<N>, Vec<N>, By>,
+    N: From<u8> + Clone + Debug + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static,
+{
+    let least = OFFERED / size_of::<N>();
+    for length in [0, 3, 10_000, least - 1, least, least + 1, 2 * least + 5, least] {
+        let mut expected = count::<N>(length);
+        let handle = pool.submit(back, expected.clone()).unwrap();
+        expected.reverse();
+        assert!(outcome(handle).unwrap() == expected, "{length} of {}", type_name::<N>());
+    }
+}
+
+fn reversed<N>(mut numbers: Vec<N>) -> Vec<N> {
+    numbers.reverse();
+    numbers
+}
+
+#[test]
+fn vectors_of_numbers_arrive_whole() {
+    let pools = [
+        builder(1).build().unwrap(),
+        // Whose host does not reach the memory of arguments, and has no arena for them.
+        builder(1).link(Link::Ring).fresh_process_per_task().build().unwrap(),
+        builder(1).link(Link::Ipc).build().unwrap(),
+    ];
+    for pool in &pools {
+        check_numbers(pool, reversed::<f32>);
+        check_numbers(pool, reversed::<u64>);
+        check_numbers(pool, reversed::<i16>);
+        check_numbers(pool, reversed::<u128>);
     }
 }

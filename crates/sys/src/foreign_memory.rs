@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::memory;
+use crate::numbers::{Numbers, Unit};
 
 /// Returns `true` if this process may read the memory of another one.
 pub fn is_readable(pid: u32) -> bool {
@@ -16,26 +16,29 @@ pub fn is_readable(pid: u32) -> bool {
     read.is_err_and(|error| error.raw_os_error() == Some(libc::EFAULT))
 }
 
-/// Copies `length` bytes at an address of another process, in their current state.
+/// Copies numbers at an address of another process, of `length` bytes together, in their current
+/// state.
 ///
 /// The number of a process that has ended may be another one's. So look after this whether the
 /// process still exists.
 ///
 /// # Errors
-/// `OutOfMemory` if this process lacks the memory; otherwise the system's error, with `EFAULT` if
-/// the process has not all of that memory.
-pub fn copy_from(pid: u32, address: u64, length: usize) -> io::Result<Vec<u8>> {
-    let mut copy = memory::try_vec_with_capacity(length)?;
-    while copy.len() < length {
-        let (at, left) = (copy.len(), length - copy.len());
-        let to = copy.spare_capacity_mut().as_mut_ptr().cast::<u8>();
-        let read = read_once(pid, address.saturating_add(at as u64), to, left)?;
-        if read == 0 || read > left {
+/// `OutOfMemory` if this process lacks the memory; `InvalidInput` if the last number would not be
+/// whole; otherwise the system's error, with `EFAULT` if the process has not all of that memory.
+pub fn copy_from(pid: u32, address: u64, length: usize, unit: Unit) -> io::Result<Numbers> {
+    let mut copy = Numbers::try_with_room(unit, length)?;
+    let mut done = 0;
+    while done < length {
+        let room = &mut copy.spare()[done..length];
+        let to = room.as_mut_ptr().cast();
+        let read = read_once(pid, address.saturating_add(done as u64), to, room.len())?;
+        if read == 0 || read > room.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // SAFETY: the vector has room for `length` bytes, and the kernel has written these.
-        unsafe { copy.set_len(at + read) };
+        done += read;
     }
+    // SAFETY: it has room for `length` bytes, and the kernel has written all of them.
+    unsafe { copy.set_byte_len(length) };
     Ok(copy)
 }
 
@@ -95,15 +98,23 @@ mod tests {
         let pid = std::process::id();
         assert!(is_readable(pid));
         let address = memory[7..].as_ptr().addr() as u64;
-        assert_eq!(copy_from(pid, address, memory.len() - 7).unwrap(), memory[7..]);
-        assert_eq!(copy_from(pid, address, 0).unwrap(), []);
+        for unit in [1, 2, 4, 8, 16] {
+            let unit = Unit::new(unit).unwrap();
+            // Numbers at any address.
+            for length in [0, 16, 2 << 20] {
+                let copy = copy_from(pid, address, length, unit).unwrap();
+                assert_eq!((copy.as_bytes(), copy.unit()), (&memory[7..7 + length], unit));
+            }
+        }
+        let error = copy_from(pid, address, 7, Unit::new(4).unwrap()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
     fn memory_that_a_process_does_not_have_is_an_error() {
-        let error = copy_from(std::process::id(), NOWHERE, 1 << 20).unwrap_err();
+        let error = copy_from(std::process::id(), NOWHERE, 1 << 20, Unit::BYTE).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
-        let error = copy_from(std::process::id(), NOWHERE, usize::MAX / 4).unwrap_err();
+        let error = copy_from(std::process::id(), NOWHERE, usize::MAX / 4, Unit::BYTE).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
     }
 
@@ -112,6 +123,6 @@ mod tests {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert!(!is_readable(child.id()));
-        assert!(copy_from(child.id(), NOWHERE, 1).is_err());
+        assert!(copy_from(child.id(), NOWHERE, 1, Unit::BYTE).is_err());
     }
 }

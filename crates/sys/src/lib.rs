@@ -34,8 +34,9 @@
 //! - [`thin_bytes`]: [`ThinBytes`](thin_bytes::ThinBytes) is a slice on the heap whose owner takes
 //!   one word
 //! - [`random`]: bytes that nobody can predict
-//! - [`memory`]: measures the memory that this process uses, and allocates large memory
+//! - [`memory`]: measures the memory that this process uses
 //! - [`foreign_memory`]: reads the memory of another process
+//! - [`numbers`]: [`Numbers`](numbers::Numbers) is the memory of a vector of numbers
 //! - [`huge_pages`]: puts private memory into huge pages
 //! - [`warm_alloc`]: [`WarmAlloc`](warm_alloc::WarmAlloc) keeps large freed blocks
 //! - [`memory_limit`]: finds how much memory a process may use
@@ -148,6 +149,7 @@ pub mod memory_limit;
 #[cfg(feature = "misdeeds")]
 pub mod misdeeds;
 pub mod nearby;
+pub mod numbers;
 pub mod orphans;
 pub mod parent_death;
 pub mod pipes;

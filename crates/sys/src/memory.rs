@@ -1,5 +1,5 @@
 //! Measures the memory that this process uses and the address space that it has left, and allocates
-//! large memory.
+//! large memory for this crate.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -11,7 +11,6 @@ use rustix::mm::{Advice, madvise};
 use rustix::process::{Resource, getrlimit};
 
 use crate::arena::mapping::page_size;
-use crate::copy::copy;
 use crate::process::folder_of;
 
 /// Returns the resident bytes of this process, from `/proc/self/statm`.
@@ -107,47 +106,36 @@ pub fn require_address_space(bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Returns an empty vector with room for `length` bytes, in huge pages where the system offers
+/// Returns an empty vector with room for `count` elements, in huge pages where the system offers
 /// them.
 ///
 /// A large vector has fresh pages, and most of the time of a copy into it goes to the system, which
 /// provides one page after the other.
-pub fn vec_with_capacity(length: usize) -> Vec<u8> {
-    in_huge_pages(Vec::with_capacity(length))
+pub(crate) fn vec_with_capacity<T>(count: usize) -> Vec<T> {
+    in_huge_pages(Vec::with_capacity(count))
 }
 
 /// Returns an empty vector like [`vec_with_capacity`].
 ///
 /// # Errors
 /// `OutOfMemory` if there is no room for as much.
-pub fn try_vec_with_capacity(length: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    Ok(in_huge_pages(bytes))
+pub(crate) fn try_vec_with_capacity<T>(count: usize) -> io::Result<Vec<T>> {
+    let mut empty = Vec::new();
+    empty.try_reserve_exact(count).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    Ok(in_huge_pages(empty))
 }
 
-fn in_huge_pages(mut bytes: Vec<u8>) -> Vec<u8> {
-    let spare = bytes.spare_capacity_mut();
-    let start = spare.as_ptr().addr();
-    let huge = whole_huge_pages(start..start + spare.len());
+fn in_huge_pages<T>(mut empty: Vec<T>) -> Vec<T> {
+    let spare = empty.spare_capacity_mut();
+    let (start, length) = (spare.as_ptr().addr(), size_of_val(spare));
+    let huge = whole_huge_pages(start..start + length);
     if !huge.is_empty() {
-        let inside = &mut spare[huge.start - start..huge.end - start];
+        let inside = spare.as_mut_ptr().cast::<u8>().wrapping_add(huge.start - start);
         // SAFETY: the memory is ours, and the advice changes no byte of it. It is for the system to
         // follow or not.
-        let _ = unsafe { madvise(inside.as_mut_ptr().cast(), inside.len(), Advice::LinuxHugepage) };
+        let _ = unsafe { madvise(inside.cast(), huge.len(), Advice::LinuxHugepage) };
     }
-    bytes
-}
-
-/// Copies bytes to a vector that [`vec_with_capacity`] returns.
-pub fn to_vec(bytes: &[u8]) -> Vec<u8> {
-    let mut into = vec_with_capacity(bytes.len());
-    // SAFETY: the vector has room for the bytes, is no part of them, and is empty.
-    unsafe {
-        copy(bytes.as_ptr(), into.as_mut_ptr(), bytes.len());
-        into.set_len(bytes.len());
-    }
-    into
+    empty
 }
 
 /// Size of a huge page, on most processors.
@@ -203,11 +191,10 @@ mod tests {
             assert!(whole_huge_pages(empty).is_empty());
         }
         for length in [0, 1, huge, 5 * huge + 3] {
-            let mut bytes = vec_with_capacity(length);
+            let mut bytes: Vec<u8> = vec_with_capacity(length);
             assert!(bytes.is_empty() && bytes.capacity() >= length);
             bytes.resize(length, 7);
             assert_eq!(bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>(), 7 * length);
-            assert_eq!(to_vec(&bytes), bytes);
         }
     }
 

@@ -9,7 +9,7 @@
 //! then     bits 0..32 items, 32..64 budget in microseconds                (Run of a chunk)
 //! then     soft and hard limit in nanoseconds, all ones for none          (Run with limits)
 //! then     offset in an arena, and length there        (Run with its argument in the arena)
-//! then     twice the length, + 1 if it begins the argument           (Run with a kept argument)
+//! then     bits 0..5 size of a number, 5..64 length                  (Run with a kept argument)
 //! then     length of a trace context                   (Run with a trace context)
 //! then     length of a text of granted resources       (Run with resources)
 //!
@@ -36,6 +36,7 @@ mod words;
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
+use brigade_sys::numbers::Unit;
 
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
@@ -47,7 +48,7 @@ pub use limits::RunLimits;
 
 pub use run_inline::RunInline;
 use words::{
-    NAME_LIMIT, Reader, chunk_word, first_word, push, push_location, split_chunk_word,
+    NAME_LIMIT, Reader, chunk_word, first_word, push, push_location, sized_word, split_chunk_word,
     split_first_word,
 };
 
@@ -95,10 +96,11 @@ pub struct Run<'a> {
 /// An argument that the host has kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// Number of bytes, less than 2^63.
+    /// Number of bytes, less than 2^59.
     pub length: u64,
-    /// `true` if the encoded argument begins with this number, which is not copied.
-    pub is_counted: bool,
+    /// The size of a number, if the encoded argument begins with how many numbers these bytes are,
+    /// which is not copied.
+    pub counted: Option<Unit>,
 }
 
 /// Several items in one frame. The worker reports an outcome for each item, then
@@ -252,8 +254,8 @@ impl<'a> ToWorker<'a> {
         if let Some(location) = run.location {
             push_location(head, location);
         }
-        if let Some(Kept { length, is_counted }) = run.kept {
-            push(head, length << 1 | u64::from(is_counted));
+        if let Some(Kept { length, counted }) = run.kept {
+            push(head, sized_word(length, counted));
         }
         if let Some(context) = run.trace_context {
             assert!(context.len() <= TRACE_CONTEXT_LIMIT, "a trace context is at most 1 KiB long");
@@ -329,8 +331,8 @@ impl<'a> ToWorker<'a> {
             RunLimits::NONE
         };
         let location = if flags & IN_ARENA != 0 { Some(reader.location()?) } else { None };
-        let kept = if flags & IS_KEPT != 0 { Some(reader.word()?) } else { None };
-        let kept = kept.map(|word| Kept { length: word >> 1, is_counted: word & 1 == 1 });
+        let kept = if flags & IS_KEPT != 0 { Some(reader.sized()?) } else { None };
+        let kept = kept.map(|(length, counted)| Kept { length, counted });
         let context = if flags & HAS_CONTEXT != 0 { Some(reader.word()?) } else { None };
         let granted = if flags & HAS_GRANT != 0 { Some(reader.word()?) } else { None };
         let function = match kind {

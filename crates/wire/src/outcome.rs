@@ -1,5 +1,6 @@
 //! The outcome of a task, as its worker reports it.
 
+use brigade_sys::numbers::Unit;
 use serde::{Deserialize, Serialize};
 
 use crate::location::Location;
@@ -42,10 +43,10 @@ pub struct Offered {
     pub block: u64,
     /// Address of the bytes in the worker.
     pub address: u64,
-    /// Number of bytes.
+    /// Number of bytes, less than 2^59.
     pub length: u64,
-    /// `true` if the encoded value begins with the number of these bytes.
-    pub is_counted: bool,
+    /// The size of a number, if the encoded value begins with how many numbers these bytes are.
+    pub counted: Option<Unit>,
 }
 
 /// A panic in a worker.

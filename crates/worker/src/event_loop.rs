@@ -28,6 +28,7 @@ use std::time::Duration;
 use brigade_sys::arena::LeftBlock;
 use brigade_sys::clock;
 use brigade_sys::executable::EntryPoint;
+use brigade_sys::numbers::{Numbers, Unit};
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
@@ -242,7 +243,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             } else {
                 self.reporter.announce()?;
             }
-            self.runner.calls.leftover = Vec::new();
+            self.runner.calls.leftover = Numbers::default();
             if self.runner.calls.result.capacity() > KEPT_BUFFER {
                 self.runner.calls.result = Vec::new();
             }
@@ -255,7 +256,7 @@ impl Runner {
     fn run<S: LinkSender>(
         &mut self,
         run: &Run<'_>,
-        owned: Option<(Vec<u8>, bool)>,
+        owned: Option<(Numbers, bool)>,
         lent: &mut Lent,
         emitter: &mut Emitter<'_, S>,
     ) -> Answer {
@@ -364,16 +365,18 @@ impl<S: LinkSender> Reporter<S> {
         is_known: bool,
         ring_index: u16,
         kept: Kept,
-    ) -> Result<Option<(Vec<u8>, bool)>, LoopError> {
+    ) -> Result<Option<(Numbers, bool)>, LoopError> {
         let (Some(arenas), Ok(length)) = (arenas, usize::try_from(kept.length)) else {
             return Ok(None);
         };
+        let unit = kept.counted.unwrap_or(Unit::BYTE);
         loop {
-            let Some(landing) = arenas.results.landing(length, is_known) else { return Ok(None) };
+            let landing = arenas.results.landing(length, unit, is_known);
+            let Some(landing) = landing else { return Ok(None) };
             let (block, address) = (landing.offset() as u64, landing.address());
             self.send(&FromWorker::Wants(Wanted { ring_index, block, address }))?;
-            if let Some(bytes) = landing.wait() {
-                return Ok(Some((bytes, kept.is_counted)));
+            if let Some(numbers) = landing.wait() {
+                return Ok(Some((numbers, kept.counted.is_some())));
             }
         }
     }

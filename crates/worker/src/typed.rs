@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use brigade_sys::executable::{
     Adapter, EntryError, EntryPoint, Invocation, WithBuffers, entry_point,
 };
-use brigade_sys::memory::to_vec;
+use brigade_sys::numbers::Numbers;
 use brigade_wire::codec::{self, CodecError, Owned};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::exporting;
@@ -33,10 +33,10 @@ where
         let argument = decode(invocation)?;
         let result = function(argument);
         if store_large(&result, invocation) {
-            if let (Some(leftover), Some(bytes)) =
-                (&mut invocation.leftover, codec::into_bytes(result))
+            if let (Some(leftover), Some(numbers)) =
+                (&mut invocation.leftover, codec::into_numbers(result))
             {
-                **leftover = bytes;
+                **leftover = numbers;
             }
             return Ok(());
         }
@@ -57,7 +57,7 @@ pub(crate) fn decode<A: DeserializeOwned + 'static>(
 ) -> Result<A, EntryError> {
     let argument = match invocation.with_buffers {
         None if invocation.owned.is_some() => decode_owned(&mut invocation.owned),
-        None => codec::decode_with(invocation.argument, to_vec),
+        None => codec::decode(invocation.argument),
         Some(with_buffers) => decode_with(with_buffers, invocation.argument),
     };
     argument.map_err(|error| EntryError::Argument(codec::chain(&error)))
@@ -66,10 +66,10 @@ pub(crate) fn decode<A: DeserializeOwned + 'static>(
 /// Decodes an argument in memory of its own.
 #[cold]
 fn decode_owned<A: DeserializeOwned + 'static>(
-    owned: &mut Option<(Vec<u8>, bool)>,
+    owned: &mut Option<(Numbers, bool)>,
 ) -> Result<A, CodecError> {
-    let (bytes, is_counted) = owned.take().unwrap_or_default();
-    Owned::new(bytes, is_counted).decode()
+    let (numbers, is_counted) = owned.take().unwrap_or_default();
+    Owned::new(numbers, is_counted).decode()
 }
 
 /// Decodes an argument that has shared buffers.
@@ -83,8 +83,8 @@ fn decode_with<A: DeserializeOwned + 'static>(
     decoded.unwrap_or_else(|| codec::decode(argument))
 }
 
-/// Copies a large `Vec<u8>` or `String` once, to where the host reads it. Returns `false` for other
-/// values.
+/// Copies a large vector of numbers or `String` once, to where the host reads it. Returns `false`
+/// for other values.
 fn store_large<R: 'static>(result: &R, invocation: &mut Invocation<'_>) -> bool {
     let Some(store) = &mut invocation.store_large else { return false };
     let Some((prefix, bytes)) = codec::contiguous_parts(result) else { return false };

@@ -6,10 +6,10 @@
 //! worker share. The worker decodes them, and the result comes back in the same way. So an ordinary
 //! value is copied once on each side. For values up to some megabytes you need not think about it.
 //!
-//! A `Vec<u8>` or `String` of 4 MiB or more is copied only once, directly between the memory of the
-//! two processes. Then most of the time goes to fresh memory: the system clears each page before
-//! it gives it to a process. An allocator that keeps freed blocks avoids that. Use it in the whole
-//! program, which is the host and the workers:
+//! A `String` or a vector of numbers (`Vec<u8>`, `Vec<f32>`, `Vec<u64>`, …) of 4 MiB or more is
+//! copied only once, directly between the memory of the two processes. Then most of the time goes
+//! to fresh memory: the system clears each page before it gives it to a process. An allocator that
+//! keeps freed blocks avoids that. Use it in the whole program, which is the host and the workers:
 //!
 //! ```
 //! #[global_allocator]

@@ -8,7 +8,8 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 
 use super::*;
-use crate::contiguous::into_bytes;
+use crate::contiguous::{from_numbers, into_numbers};
+use crate::encoded::Encoded;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Shape {
@@ -77,7 +78,8 @@ proptest! {
             let (prefix, part) = contiguous_parts(&again).expect("contiguous");
             prop_assert_eq!((prefix.as_slice(), part), (&[][..], &bytes[..]));
             prop_assert_eq!(decode_from::<Encoded>(&Elsewhere(bytes.clone())).expect("decodes"), again.clone());
-            prop_assert_eq!(into_bytes(again), Some(bytes));
+            let memory = into_numbers(again).expect("its bytes");
+            prop_assert_eq!(memory.as_bytes(), bytes);
         }
     }
 
@@ -112,9 +114,86 @@ impl Source for Elsewhere {
         self.0.len()
     }
 
-    fn copy(&self, at: usize, length: usize) -> Vec<u8> {
-        self.0[at..at + length].to_vec()
+    fn copy(&self, at: usize, length: usize, unit: Unit) -> Option<Numbers> {
+        Numbers::copy_of(&self.0[at..at + length], unit)
     }
+}
+
+/// Checks the encoding of a vector of numbers, at every alignment, and what is near it.
+fn check_numbers<N>(numbers: Vec<N>, bytes_of: impl Fn(&N) -> Vec<u8>) -> Result<(), TestCaseError>
+where
+    N: Copy + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + 'static,
+{
+    let mut expected = postcard::to_stdvec(&numbers.len()).expect("encodes");
+    expected.extend(numbers.iter().flat_map(bytes_of));
+    let bytes = encoded(&numbers);
+    prop_assert_eq!(&bytes, &expected);
+    for shift in 0..3 {
+        let shifted = [&vec![9; shift], &*bytes].concat();
+        prop_assert_eq!(&decode::<Vec<N>>(&shifted[shift..]).expect("decodes"), &numbers);
+    }
+    prop_assert_eq!(&decode_from::<Vec<N>>(&Elsewhere(bytes.clone())).expect("decodes"), &numbers);
+    let again: Encoded = decode(&bytes).expect("any bytes are encoded");
+    prop_assert_eq!(&encoded(&again), &bytes);
+
+    let last = bytes.len() - 1;
+    let wrong =
+        [&bytes[..last], &[&*bytes, &[0]].concat(), &[&[bytes[0] ^ 1], &bytes[1..]].concat()];
+    for wrong in wrong {
+        prop_assert!(decode::<Vec<N>>(wrong).is_err());
+        prop_assert!(decode_from::<Vec<N>>(&Elsewhere(wrong.to_vec())).is_err());
+    }
+    prop_assert!(encode(&numbers, &mut Vec::new(), last).is_err());
+
+    let address = numbers.as_ptr();
+    let memory = into_numbers(numbers).expect("numbers");
+    prop_assert_eq!(memory.as_bytes(), &bytes[bytes.len() - memory.as_bytes().len()..]);
+    let again: Vec<N> = from_numbers(memory).expect("the same");
+    prop_assert_eq!(again.as_ptr(), address);
+    Ok(())
+}
+
+macro_rules! numbers_of_each_type {
+    ($($name:ident $number:ty)*) => {
+        proptest! {
+            $(#[test]
+            fn $name(numbers in proptest::collection::vec(any::<$number>(), 0..300)) {
+                check_numbers(numbers, |number| number.to_le_bytes().to_vec())?;
+            })*
+        }
+    };
+}
+
+numbers_of_each_type! {
+    vectors_of_u8 u8
+    vectors_of_u16 u16
+    vectors_of_u32 u32
+    vectors_of_u64 u64
+    vectors_of_u128 u128
+    vectors_of_usize usize
+    vectors_of_i8 i8
+    vectors_of_i16 i16
+    vectors_of_i32 i32
+    vectors_of_i64 i64
+    vectors_of_i128 i128
+    vectors_of_isize isize
+    vectors_of_f32 f32
+    vectors_of_f64 f64
+}
+
+#[test]
+fn vectors_inside_a_value_are_encoded_as_postcard_does() {
+    let value = (vec![1_u32, 300], Ok::<_, String>(vec![0.5_f32]));
+    assert_eq!(encoded(&value), postcard::to_stdvec(&value).expect("encodes"));
+    assert!(contiguous_parts(&value).is_none() && into_numbers(value).is_none());
+    assert!(contiguous_parts(&vec![true]).is_none() && contiguous_parts(&vec!['x']).is_none());
+}
+
+#[test]
+fn bytes_of_other_numbers_are_an_error_that_says_so() {
+    // Postcard would read three numbers.
+    let error = decode::<Vec<u32>>(&[3, 1, 2, 3]).expect_err("no vector");
+    assert!(chain(&error).contains("Vec<u32>") && chain(&error).contains("4 bytes"), "{error:?}");
 }
 
 #[test]
@@ -163,11 +242,11 @@ enum Around<N> {
         map: BTreeMap<String, Option<N>>,
         none: Option<N>,
     },
-    List(Vec<((), Unit, New<N>, u64, i8)>),
+    List(Vec<((), Nothing, New<N>, u64, i8)>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Unit;
+struct Nothing;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct New<N>(N);
@@ -179,7 +258,7 @@ fn around<N>(number: impl Fn() -> N) -> [Around<N>; 5] {
         Around::New(number()),
         Around::Tuple('x', number()),
         Around::Struct { text: "text".into(), bytes: (-1, 0.5, true), map: map(), none: None },
-        Around::List(vec![((), Unit, New(number()), 1 << 40, -7)]),
+        Around::List(vec![((), Nothing, New(number()), 1 << 40, -7)]),
     ]
 }
 
@@ -299,6 +378,7 @@ fn a_false_length_does_not_allocate_memory() {
     bytes.extend([1; 20]);
     assert!(decode::<Vec<u8>>(&bytes).is_err());
     assert!(decode::<Vec<u64>>(&bytes).is_err());
+    assert!(decode::<Vec<f32>>(&bytes).is_err());
     assert!(decode::<String>(&bytes).is_err());
     assert!(decode::<Vec<String>>(&bytes).is_err());
     assert!(decode::<std::collections::HashMap<u64, String>>(&bytes).is_err());

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use brigade_integration::liar::{Frame, Greeting, Worker};
+use brigade_sys::numbers::Unit;
 use brigade_wire::buffers::{self, Buffer, File};
 use brigade_wire::{Buffered, FromWorker, Item, Location, Offered, Outcome, Wanted};
 
@@ -105,7 +106,7 @@ fn emit(worker: &mut Worker, frame: &Frame, indices: Range<u32>, outcome: &Outco
 
 /// Offers a value in the first page of its memory, which is empty.
 fn offer(worker: &mut Worker, frame: &Frame, block: u64) {
-    let offered = Offered { block, address: 8, length: 5 << 20, is_counted: true };
+    let offered = Offered { block, address: 8, length: 5 << 20, counted: Unit::new(4) };
     worker.finish(frame, Outcome::Offered(offered));
 }
 

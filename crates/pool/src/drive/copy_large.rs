@@ -17,6 +17,7 @@ use brigade_scheduler::Event;
 use brigade_supervisor::note;
 use brigade_supervisor::threads::cleaner;
 use brigade_sys::clock::now;
+use brigade_sys::numbers::{Numbers, Unit};
 use brigade_sys::process::Process;
 use brigade_wire::codec::Owned;
 use brigade_wire::{Finished, WorkerId};
@@ -30,7 +31,7 @@ use crate::payload::Value;
 
 /// The end of a copy.
 enum Copied {
-    Value(Vec<u8>),
+    Value(Numbers),
     Argument,
     /// The worker has not the memory that it names.
     Lie(io::Error),
@@ -56,15 +57,17 @@ impl ToCopy {
         let Self { process, large } = self;
         let copied = match &large {
             Large::Value(offer) => {
-                offer.loan.copy_offered(offer.offered.address, offer.length).map(Copied::Value)
+                let unit = offer.offered.counted.unwrap_or(Unit::BYTE);
+                let copy = offer.loan.copy_offered(offer.offered.address, offer.length, unit);
+                copy.map(Copied::Value)
             }
             Large::Argument(Want { bytes, address: Some(address), .. }) => {
                 let written =
-                    process.process().map(|it| it.write_memory(*address, bytes.as_slice()));
+                    process.process().map(|it| it.write_memory(*address, bytes.as_bytes()));
                 written.unwrap_or(Ok(())).map(|()| Copied::Argument)
             }
             Large::Argument(Want { bytes, loan, .. }) => {
-                loan.fill(bytes.as_slice());
+                loan.fill(bytes.as_bytes());
                 Ok(Copied::Argument)
             }
         };
@@ -118,9 +121,10 @@ impl Core {
                     want.bytes.delivered();
                 }
             }
-            Copied::Value(bytes) => {
+            Copied::Value(numbers) => {
                 let Large::Value(offer) = large else { return };
-                let value = Value::Owned(Box::new(Owned::new(bytes, offer.offered.is_counted)));
+                let is_counted = offer.offered.counted.is_some();
+                let value = Value::Owned(Box::new(Owned::new(numbers, is_counted)));
                 self.end_task(worker, &offer.finished, value, shared, deferred);
             }
         }

@@ -60,7 +60,7 @@ impl Want {
         let results = results.filter(|results| address.is_none() || results.reaches());
         let bytes = bytes.filter(|bytes| bytes.is_owed());
         let bytes = bytes.ok_or("asked for an argument that it has, or that was not kept")?;
-        let room = if address.is_some() { 0 } else { bytes.as_slice().len() };
+        let room = if address.is_some() { 0 } else { bytes.as_bytes().len() };
         let block = usize::try_from(wanted.block).ok();
         let loan = results.zip(block).and_then(|(results, block)| results.loan_buffer(block, room));
         let loan = loan.ok_or("asked for an argument in a block that is out of bounds")?;

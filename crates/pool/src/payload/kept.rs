@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use brigade_sys::arena::{MOST_OFFERED, OFFERED};
+use brigade_sys::numbers::Numbers;
 use brigade_wire::Kept;
 use brigade_wire::codec;
 
-/// The bytes of a `Vec<u8>`, `String` or `Encoded`, in the memory of the caller's value.
+/// A vector of numbers, a `String` or an `Encoded`, in the memory of the caller's value.
 #[derive(Debug)]
 pub struct KeptArgument {
     bytes: Arc<KeptBytes>,
-    /// The encoded argument begins with the number of the bytes.
+    /// The encoded argument begins with how many numbers these are.
     is_counted: bool,
     /// The encoded argument, for a worker that has no arena.
     encoded: OnceLock<Vec<u8>>,
@@ -20,14 +21,14 @@ pub struct KeptArgument {
 /// The bytes of an argument that the host keeps.
 #[derive(Debug)]
 pub struct KeptBytes {
-    bytes: Vec<u8>,
+    numbers: Numbers,
     /// The worker that was sent the task last has not got them. Changed under the core's lock.
     is_owed: AtomicBool,
 }
 
 impl KeptBytes {
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        &self.bytes
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.numbers.as_bytes()
     }
 
     pub(crate) fn is_owed(&self) -> bool {
@@ -54,8 +55,8 @@ impl KeptArgument {
     pub(crate) fn take<A: 'static>(argument: A) -> Self {
         let prefix = codec::contiguous_parts(&argument).map(|(prefix, _)| prefix);
         let is_counted = prefix.is_some_and(|prefix| !prefix.as_slice().is_empty());
-        let bytes = codec::into_bytes(argument).unwrap_or_default();
-        let bytes = Arc::new(KeptBytes { bytes, is_owed: AtomicBool::new(false) });
+        let numbers = codec::into_numbers(argument).unwrap_or_default();
+        let bytes = Arc::new(KeptBytes { numbers, is_owed: AtomicBool::new(false) });
         Self { bytes, is_counted, encoded: OnceLock::new() }
     }
 
@@ -68,23 +69,22 @@ impl KeptArgument {
     /// ask for them once.
     pub(crate) fn send(&self) -> Kept {
         self.bytes.is_owed.store(true, Ordering::Relaxed);
-        Kept { length: self.bytes.as_slice().len() as u64, is_counted: self.is_counted }
+        let counted = self.is_counted.then(|| self.bytes.numbers.unit());
+        Kept { length: self.bytes.as_bytes().len() as u64, counted }
     }
 
     pub(super) fn size(&self) -> usize {
-        self.bytes.bytes.capacity()
+        self.bytes.numbers.capacity()
     }
 
-    /// Returns the encoded argument, which is a copy if the bytes are counted.
+    /// Returns the encoded argument, which is a copy if the numbers are counted.
     pub(super) fn encoded(&self) -> &[u8] {
         if !self.is_counted {
-            return self.bytes.as_slice();
+            return self.bytes.as_bytes();
         }
         self.encoded.get_or_init(|| {
-            let mut encoded = Vec::new();
-            // It has no limit, and is no error for bytes.
-            let _ = codec::encode(&self.bytes.bytes, &mut encoded, usize::MAX);
-            encoded
+            let (prefix, bytes) = codec::parts_of_numbers(&self.bytes.numbers);
+            [prefix.as_slice(), bytes].concat()
         })
     }
 
@@ -93,9 +93,11 @@ impl KeptArgument {
     /// # Panics
     /// If the bytes were not an `A`.
     pub(crate) fn give_back<A: 'static>(bytes: Arc<KeptBytes>) -> A {
-        let bytes = Arc::try_unwrap(bytes).map(|kept| kept.bytes);
-        let bytes = bytes.unwrap_or_else(|shared| shared.as_slice().to_vec());
-        let Ok(argument) = codec::from_bytes(bytes) else { panic!("an argument of another type") };
+        let numbers = Arc::try_unwrap(bytes).map(|kept| kept.numbers);
+        let numbers = numbers.unwrap_or_else(|shared| shared.numbers.clone());
+        let Ok(argument) = codec::from_numbers(numbers) else {
+            panic!("an argument of another type")
+        };
         argument
     }
 }
@@ -115,8 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn large_bytes_and_text_are_kept_and_given_back() {
+    fn large_numbers_and_text_are_kept_and_given_back() {
         check(&vec![7_u8; OFFERED]);
+        check(&vec![-7_i16; OFFERED / 2]);
+        check(&vec![0.5_f32; OFFERED / 4 + 1]);
+        check(&vec![7_usize; OFFERED / 8]);
+        check(&vec![7_u128; OFFERED / 16]);
         check(&"x".repeat(OFFERED + 1));
     }
 
@@ -125,16 +131,17 @@ mod tests {
         assert!(KeptArgument::suits(&vec![7_u8; OFFERED], usize::MAX));
         assert!(!KeptArgument::suits(&vec![7_u8; OFFERED - 1], usize::MAX));
         assert!(!KeptArgument::suits(&vec![7_u8; OFFERED], OFFERED));
-        assert!(!KeptArgument::suits(&vec![7_u64; OFFERED], usize::MAX));
+        assert!(!KeptArgument::suits(&vec![7_u64; OFFERED / 8 - 1], usize::MAX));
+        assert!(!KeptArgument::suits(&vec![true; OFFERED], usize::MAX));
     }
 
     #[test]
     fn the_memory_of_the_argument_is_kept() {
-        let argument = vec![7_u8; OFFERED];
+        let argument = vec![7_f64; OFFERED];
         let address = argument.as_ptr();
         let bytes = KeptArgument::take(argument).bytes();
-        assert_eq!(bytes.as_slice().as_ptr(), address);
-        let argument: Vec<u8> = KeptArgument::give_back(bytes);
+        assert_eq!(bytes.as_bytes().as_ptr(), address.cast());
+        let argument: Vec<f64> = KeptArgument::give_back(bytes);
         assert_eq!(argument.as_ptr(), address);
     }
 }

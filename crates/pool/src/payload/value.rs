@@ -4,6 +4,7 @@ use std::any::{TypeId, type_name};
 use std::sync::Arc;
 
 use brigade_sys::arena::Loan;
+use brigade_sys::numbers::{Numbers, Unit};
 use brigade_task::backend;
 use brigade_wire::codec::{self, CodecError, Encoded, Owned, Source};
 use brigade_wire::shared::{SharedBuf, importing};
@@ -128,7 +129,7 @@ impl backend::Value for Value {
 impl ArenaValue {
     /// Returns `true` if the value, which is a `Result`, is an `Err`.
     pub(crate) fn is_err(&self) -> bool {
-        !self.is_empty() && codec::is_err(&self.copy(0, 1))
+        !self.is_empty() && codec::is_err(&self.0.copy_to_vec(0, 1))
     }
 }
 
@@ -137,7 +138,7 @@ impl Source for ArenaValue {
         self.0.len()
     }
 
-    fn copy(&self, at: usize, length: usize) -> Vec<u8> {
-        self.0.copy_to_vec(at, length)
+    fn copy(&self, at: usize, length: usize, unit: Unit) -> Option<Numbers> {
+        self.0.copy_to_numbers(at, length, unit)
     }
 }

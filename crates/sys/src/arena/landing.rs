@@ -21,31 +21,32 @@ use super::loan::{Loan, ResultView};
 use super::reach::wait_for_release;
 use super::result::ResultArena;
 use super::result_block::FrozenBlock;
-use crate::memory::{to_vec, try_vec_with_capacity};
+use crate::numbers::{Numbers, Unit};
 
 /// Memory for an argument, as its worker sees it.
 #[derive(Debug)]
 pub struct Landing {
     block: FrozenBlock,
     /// Empty, with the capacity, if the host may write to it.
-    memory: Option<Vec<u8>>,
+    memory: Option<Numbers>,
     length: usize,
+    unit: Unit,
 }
 
 impl ResultArena {
-    /// Returns memory for an argument of `length` bytes, which is named by a message that must
-    /// follow. Returns `None` if there is no memory. `is_known` is `false` in a copy of the worker,
-    /// whose memory the host would look for in the worker's process.
-    pub fn landing(self: &Arc<Self>, length: usize, is_known: bool) -> Option<Landing> {
+    /// Returns memory for an argument of `length` bytes, in numbers of this size, which is named by
+    /// a message that must follow. Returns `None` if there is no memory. `is_known` is `false` in a
+    /// copy of the worker, whose memory the host would look for in the worker's process.
+    pub fn landing(self: &Arc<Self>, length: usize, unit: Unit, is_known: bool) -> Option<Landing> {
         let memory = if is_known && self.is_reached() {
-            Some(try_vec_with_capacity(length).ok()?)
+            Some(Numbers::try_with_room(unit, length).ok()?)
         } else {
             None
         };
         let room = if memory.is_some() { 0 } else { length };
         let block = self.allocate_block(room, WhenFull::Exceed).ok()?.freeze().ok()?;
         block.export();
-        Some(Landing { block, memory, length })
+        Some(Landing { block, memory, length, unit })
     }
 }
 
@@ -57,20 +58,22 @@ impl Landing {
 
     /// Returns the address of the memory for the message; 0 if the argument belongs into the block.
     pub fn address(&self) -> u64 {
-        self.memory.as_ref().map_or(0, |memory| memory.as_ptr().expose_provenance() as u64)
+        self.memory
+            .as_ref()
+            .map_or(0, |memory| memory.as_bytes().as_ptr().expose_provenance() as u64)
     }
 
     /// Blocks until the host has copied the argument. Returns `None` if it cannot, and will be able
     /// to if it is asked again.
-    pub fn wait(self) -> Option<Vec<u8>> {
-        let Self { block, memory, length } = self;
+    pub fn wait(self) -> Option<Numbers> {
+        let Self { block, memory, length, unit } = self;
         let arena = Arc::clone(block.arena());
         wait_for_release(&block);
         match memory {
-            None => Some(to_vec(block.as_bytes())),
+            None => Numbers::copy_of(block.as_bytes(), unit),
             Some(mut memory) if arena.is_reached() => {
                 // SAFETY: it has the capacity, and the host, which does not refuse, has filled it.
-                unsafe { memory.set_len(length) };
+                unsafe { memory.set_byte_len(length) };
                 Some(memory)
             }
             Some(_) => None,

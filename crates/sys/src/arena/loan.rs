@@ -18,6 +18,7 @@ use super::reference::ArenaRef;
 use super::{HEADER, RELEASED, WARM};
 use crate::fork::Origin;
 use crate::memory;
+use crate::numbers::{Numbers, Unit};
 use crate::sync::Mutex;
 
 /// The arena that one worker writes, as the host sees it.
@@ -241,6 +242,21 @@ impl Loan {
         let mut copy = Vec::new();
         self.copy_into(at, length, &mut copy);
         copy
+    }
+
+    /// Copies numbers from `at` on, of `length` bytes together, in their current state. Returns
+    /// `None` if the last one would not be whole.
+    ///
+    /// # Panics
+    /// If the payload is too short.
+    pub fn copy_to_numbers(&self, at: usize, length: usize, unit: Unit) -> Option<Numbers> {
+        let fits = at.checked_add(length).is_some_and(|end| end <= self.length);
+        assert!(fits, "the bytes exceed the loan");
+        let mut copy = Numbers::with_capacity(unit, unit.count(length)?);
+        self.view.mapping.read(self.offset + at, &mut copy.spare()[..length]);
+        // SAFETY: there is room for them, and they were written just now.
+        unsafe { copy.set_byte_len(length) };
+        Some(copy)
     }
 
     /// Appends a copy of `length` bytes from `at` on, in their current state, to `into`.

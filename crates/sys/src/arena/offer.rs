@@ -25,6 +25,7 @@ use super::reach::{MOST_OFFERED, OFFERED, wait_for_release};
 use super::result::ResultArena;
 use super::result_block::FrozenBlock;
 use crate::foreign_memory;
+use crate::numbers::{Numbers, Unit};
 
 /// An offered payload, as its worker sees it.
 #[derive(Debug)]
@@ -62,8 +63,8 @@ impl Loan {
     ///
     /// # Errors
     /// As `copy_from`.
-    pub fn copy_offered(&self, address: u64, length: usize) -> io::Result<Vec<u8>> {
-        foreign_memory::copy_from(self.view().reader().pid(), address, length)
+    pub fn copy_offered(&self, address: u64, length: usize, unit: Unit) -> io::Result<Numbers> {
+        foreign_memory::copy_from(self.view().reader().pid(), address, length, unit)
     }
 
     /// Refuses this offer, and all later ones.
@@ -108,7 +109,11 @@ mod tests {
         let address = payload.as_ptr().expose_provenance() as u64;
         std::thread::scope(|scope| {
             let waits = scope.spawn(move || offer.wait());
-            assert_eq!(loan.copy_offered(address, payload.len()).unwrap(), payload);
+            for unit in [1, 8] {
+                let unit = Unit::new(unit).unwrap();
+                let copy = loan.copy_offered(address, payload.len(), unit).unwrap();
+                assert!(copy.as_bytes() == payload, "{copy:?}");
+            }
             drop(loan);
             assert!(waits.join().unwrap());
         });

@@ -1,6 +1,7 @@
 //! Puts task functions of every type behind one plain function pointer.
 
 use crate::error::EntryError;
+use crate::numbers::Numbers;
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -12,8 +13,8 @@ pub struct Invocation<'a> {
     /// The encoded argument.
     pub argument: &'a [u8],
     /// The argument in memory of its own, in place of `argument`; and `true` if its encoding begins
-    /// with the number of these bytes.
-    pub owned: Option<(Vec<u8>, bool)>,
+    /// with how many numbers these are.
+    pub owned: Option<(Numbers, bool)>,
     /// Receives the encoded value.
     pub result: &'a mut Vec<u8>,
     /// Maximum number of bytes of the encoded value.
@@ -27,7 +28,7 @@ pub struct Invocation<'a> {
     pub with_buffers: Option<&'a WithBuffers<'a>>,
     /// Receives memory of the value that takes long to free, which can wait until the outcome is
     /// sent.
-    pub leftover: Option<&'a mut Vec<u8>>,
+    pub leftover: Option<&'a mut Numbers>,
     /// Set by the function if the encoded value ends with a list of shared buffers.
     pub has_buffers: bool,
 }
@@ -226,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_reborrowed_call_has_the_same_memory_and_its_argument() {
-        let (mut result, mut leftover, mut stored) = (vec![7], Vec::new(), 0);
+        let (mut result, mut leftover, mut stored) = (vec![7], Numbers::default(), 0);
         let mut store = |parts: &[&[u8]]| {
             stored += parts.len();
             true
@@ -240,10 +241,10 @@ mod tests {
             assert_eq!((again.result.as_slice(), again.limit), (&[7][..], 8));
             again.has_buffers = true;
             assert!(again.store_large.as_mut().is_some_and(|store| store(&[argument])));
-            again.leftover.as_mut().unwrap().extend_from_slice(argument);
+            **again.leftover.as_mut().unwrap() = Numbers::of(argument.to_vec());
         }
         assert_eq!((invocation.argument, invocation.has_buffers), (&b"first"[..], false));
-        assert_eq!((result, leftover, stored), (vec![7], b"secondthird_".to_vec(), 2));
+        assert_eq!((result, leftover.as_bytes(), stored), (vec![7], &b"third_"[..], 2));
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! The wire form of an outcome: its kind, and what follows the words of the message.
 
-use super::words::{Reader, push, push_location};
+use super::words::{Reader, push, push_location, sized_word};
 use crate::buffers;
 use crate::error::MessageError;
-use crate::location::Location;
 use crate::outcome::{Buffered, Offered, Outcome, PanicReport};
 
 pub(super) const VALUE: u8 = 16;
@@ -15,14 +14,12 @@ const VALUE_IN_ARENA: u8 = 22;
 const BUFFERED: u8 = 23;
 const BUFFERED_IN_ARENA: u8 = 24;
 const OFFERED: u8 = 25;
-const OFFERED_COUNTED: u8 = 26;
 
 pub(super) fn kind(outcome: &Outcome<'_>) -> u8 {
     match outcome {
         Outcome::Value(_) => VALUE,
         Outcome::InArena(_) => VALUE_IN_ARENA,
-        Outcome::Offered(Offered { is_counted: false, .. }) => OFFERED,
-        Outcome::Offered(Offered { is_counted: true, .. }) => OFFERED_COUNTED,
+        Outcome::Offered(_) => OFFERED,
         Outcome::Buffered(buffered) => match buffered.location {
             None => BUFFERED,
             Some(_) => BUFFERED_IN_ARENA,
@@ -40,9 +37,10 @@ pub(super) fn encode_head(outcome: &Outcome<'_>, head: &mut Vec<u8>) {
     match outcome {
         Outcome::Panicked(report) => append_report(head, report),
         Outcome::InArena(location) => push_location(head, *location),
-        Outcome::Offered(Offered { block, address, length, .. }) => {
+        Outcome::Offered(Offered { block, address, length, counted }) => {
             push(head, *block);
-            push_location(head, Location { offset: *address, length: *length });
+            push(head, *address);
+            push(head, sized_word(*length, *counted));
         }
         Outcome::Buffered(buffered) => {
             if let Some(location) = buffered.location {
@@ -86,12 +84,11 @@ fn decode_other(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
                 Err(MessageError::Decode("bytes after an arena location"))
             }
         }
-        OFFERED | OFFERED_COUNTED => {
+        OFFERED => {
             let mut reader = Reader(payload);
-            let block = reader.word()?;
-            let Location { offset: address, length } = reader.location()?;
-            let is_counted = kind == OFFERED_COUNTED;
-            let offered = Offered { block, address, length, is_counted };
+            let (block, address) = (reader.word()?, reader.word()?);
+            let (length, counted) = reader.sized()?;
+            let offered = Offered { block, address, length, counted };
             if reader.0.is_empty() {
                 Ok(Outcome::Offered(offered))
             } else {

@@ -37,8 +37,9 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn kept()(length in 0..=u64::MAX >> 1, is_counted: bool) -> Kept {
-        Kept { length, is_counted }
+    fn kept()(count in 0..1_u64 << 55, counted in proptest::option::of(0..5_u32)) -> Kept {
+        let counted = counted.and_then(|power| Unit::new(1 << power));
+        Kept { length: count * counted.map_or(1, |unit| unit.get().into()), counted }
     }
 }
 
@@ -65,8 +66,8 @@ fn from_worker(
         6 => Outcome::Offered(Offered {
             block: nanos,
             address: 8,
-            length: 9,
-            is_counted: nanos.is_multiple_of(2),
+            length: 48,
+            counted: Unit::new((nanos % 17) as u8),
         }),
         7 => Outcome::Buffered(Box::new(Buffered { location: None, payload: value })),
         8 => {
@@ -323,4 +324,35 @@ fn bytes_after_a_panic_report_are_an_error() {
     assert!(FromWorker::decode(&bytes).is_ok());
     bytes.push(0);
     assert!(FromWorker::decode(&bytes).is_err());
+}
+
+#[test]
+fn numbers_of_an_impossible_size_are_an_error() {
+    let run = |word: u64| {
+        let words = [first_word(RUN_OFFSET, IS_KEPT, 0, 1), 1, 2, word];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        ToWorker::decode(&bytes).is_ok()
+    };
+    let offer = |word: u64| {
+        let mut bytes = Vec::new();
+        let offered = Offered { block: 1, address: 2, length: 0, counted: None };
+        let outcome = Outcome::Offered(offered);
+        FromWorker::Item(Item { ring_index: 0, index: 0, outcome }).encode_head(&mut bytes);
+        let at = bytes.len() - 8;
+        bytes[at..].copy_from_slice(&word.to_le_bytes());
+        FromWorker::decode(&bytes).is_ok()
+    };
+    for (length, unit, is_right) in [
+        (7, 0, true),
+        (7, 1, true),
+        (8, 4, true),
+        (1 << 58, 16, true),
+        (7, 2, false),
+        (24, 16, false),
+        (24, 3, false),
+        (64, 31, false),
+    ] {
+        let word = length << 5 | unit;
+        assert_eq!((run(word), offer(word)), (is_right, is_right), "{length} of {unit}");
+    }
 }

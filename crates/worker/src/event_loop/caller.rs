@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use brigade_sys::arena::Offer;
 use brigade_sys::executable::{EntryError, EntryPoint, Invocation, Outlet, StoreLarge};
 use brigade_sys::fork::Origin;
+use brigade_sys::numbers::Numbers;
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::{Attempt, Location, Outcome, PanicReport, Run, TaskId};
 
@@ -22,7 +23,7 @@ const REASON_LIMIT: usize = 16 * 1024;
 pub(super) struct Calls {
     pub(super) result: Vec<u8>,
     /// Memory of the last value, which is freed once its outcome is sent.
-    pub(super) leftover: Vec<u8>,
+    pub(super) leftover: Numbers,
     /// The offer of the last value, if it stays in the memory above.
     pub(super) offered: Option<Offered>,
     pub(super) may_offer: bool,
@@ -36,7 +37,7 @@ impl Calls {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             result: Vec::new(),
-            leftover: Vec::new(),
+            leftover: Numbers::default(),
             offered: None,
             may_offer: true,
             limit,
@@ -162,7 +163,7 @@ impl<'a> Caller<'a> {
     }
 
     /// Sets the argument of the next call, if it has memory of its own.
-    pub(super) fn set_owned(&mut self, owned: Option<(Vec<u8>, bool)>) {
+    pub(super) fn set_owned(&mut self, owned: Option<(Numbers, bool)>) {
         self.invocation.owned = owned;
     }
 
@@ -278,8 +279,7 @@ fn uncommon(
             let whole = || Some(Offered::new(store.offer(invocation.result.len())?, Kept::Result));
             let offered = if location.is_some() { None } else { offered.or_else(whole) };
             if let Some(offered) = offered {
-                let leftover = invocation.leftover.as_deref().map_or(&[][..], Vec::as_slice);
-                let outcome = offered.outcome(invocation.result, leftover);
+                let outcome = offered.outcome(invocation.result, invocation.leftover.as_deref());
                 *slot = Some(offered);
                 return Some(Uncommon::boxed(outcome));
             }

@@ -1,6 +1,7 @@
 //! Values that stay in this process's memory until the host has copied them.
 
 use brigade_sys::arena::Offer;
+use brigade_sys::numbers::Numbers;
 use brigade_wire::{Outcome, codec};
 
 use super::caller::{Calls, Store};
@@ -17,7 +18,8 @@ pub(super) struct Offered {
 pub(super) enum Kept {
     /// [`Calls::result`], with the whole encoded value.
     Result,
-    /// [`Calls::leftover`]. The encoded value begins with the number of bytes if they are counted.
+    /// [`Calls::leftover`]. The encoded value begins with how many numbers these are if they are
+    /// counted.
     Leftover { is_counted: bool },
 }
 
@@ -26,13 +28,18 @@ impl Offered {
         Self { offer, memory }
     }
 
-    pub(super) fn outcome(&self, result: &[u8], leftover: &[u8]) -> Outcome<'static> {
-        let bytes = self.memory.of(result, leftover);
+    pub(super) fn outcome(&self, result: &[u8], leftover: Option<&Numbers>) -> Outcome<'static> {
+        let (bytes, counted) = match (self.memory, leftover) {
+            (Kept::Leftover { is_counted }, Some(numbers)) => {
+                (numbers.as_bytes(), is_counted.then(|| numbers.unit()))
+            }
+            _ => (result, None),
+        };
         Outcome::Offered(brigade_wire::Offered {
             block: self.offer.offset() as u64,
             address: bytes.as_ptr().expose_provenance() as u64,
             length: bytes.len() as u64,
-            is_counted: matches!(self.memory, Kept::Leftover { is_counted: true }),
+            counted,
         })
     }
 
@@ -50,27 +57,21 @@ impl Offered {
 }
 
 impl Kept {
-    fn of<'a>(self, result: &'a [u8], leftover: &'a [u8]) -> &'a [u8] {
-        match self {
-            Self::Result => result,
-            Self::Leftover { .. } => leftover,
-        }
-    }
-
     /// Returns the outcome with a copy of the value.
     fn stored<'a>(self, store: &Store<'_>, calls: &'a mut Calls) -> Outcome<'a> {
-        let bytes = self.of(&calls.result, &calls.leftover);
-        let counted = codec::contiguous_parts(&calls.leftover).map(|(prefix, _)| prefix);
-        let counted = counted.filter(|_| matches!(self, Self::Leftover { is_counted: true }));
-        let prefix = counted.as_ref().map_or(&[][..], codec::Prefix::as_slice);
+        let Self::Leftover { is_counted } = self else {
+            let location = store.put(&[&calls.result]);
+            return location.map_or(Outcome::Value(&calls.result), Outcome::InArena);
+        };
+        let (prefix, bytes) = codec::parts_of_numbers(&calls.leftover);
+        let prefix = if is_counted { prefix.as_slice() } else { &[] };
         if let Some(location) = store.put(&[prefix, bytes]) {
             return Outcome::InArena(location);
         }
-        if matches!(self, Self::Leftover { .. }) {
-            calls.result.clear();
-            calls.result.extend_from_slice(prefix);
-            calls.result.append(&mut calls.leftover);
-        }
+        calls.result.clear();
+        calls.result.extend_from_slice(prefix);
+        calls.result.extend_from_slice(bytes);
+        calls.leftover = Numbers::default();
         Outcome::Value(&calls.result)
     }
 }
@@ -130,17 +131,22 @@ mod tests {
             for memory in [Kept::Result, counted, Kept::Leftover { is_counted: false }] {
                 let (host, arenas) = arenas(room);
                 let mut calls = Calls::new(usize::MAX);
-                let value = vec![7; OFFERED + (1 << 17)];
+                let value = vec![7_u8; OFFERED + (1 << 17)];
+                let numbers = vec![7_u32; value.len() / 4];
                 let mut expected = Vec::new();
                 match memory {
                     Kept::Leftover { is_counted: true } => {
-                        codec::encode(&value, &mut expected, usize::MAX).unwrap();
+                        codec::encode(&numbers, &mut expected, usize::MAX).unwrap();
+                        calls.leftover = Numbers::of(numbers);
                     }
-                    _ => expected.clone_from(&value),
-                }
-                match memory {
-                    Kept::Result => calls.result = value,
-                    Kept::Leftover { .. } => calls.leftover = value,
+                    Kept::Leftover { is_counted: false } => {
+                        expected.clone_from(&value);
+                        calls.leftover = Numbers::of(value);
+                    }
+                    Kept::Result => {
+                        expected.clone_from(&value);
+                        calls.result = value;
+                    }
                 }
                 assert!(refused(&host, &arenas, &mut calls, memory) == expected, "{memory:?}");
             }

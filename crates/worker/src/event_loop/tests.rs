@@ -242,9 +242,9 @@ fn items_of_a_chunk_are_reported_and_fail_one_by_one() {
 fn an_item_leaves_nothing_to_the_next_one() {
     let mut host = Host::start();
     let mixed = |number: u32| match number {
-        0 => vec![1_u16; 2 * LIMIT],
+        0 => vec![(1_u8,); 2 * LIMIT],
         1 => panic!("no 1"),
-        number => vec![7; number as usize],
+        number => vec![(7,); number as usize],
     };
     host.send_chunk(function_of(mixed), &[3, 0, 2, 1, 4], Duration::MAX);
     let answers = host.items();
