@@ -148,6 +148,8 @@ pub use brigade_pool::{Sandbox, SandboxError};
 pub use brigade_pool::stream;
 #[doc(inline)]
 pub use brigade_sys::warm_alloc::WarmAlloc;
+#[doc(inline)]
+pub use brigade_wire::codec::packed;
 #[cfg(feature = "ndarray")]
 pub use brigade_wire::shared::ArrayError;
 #[cfg(feature = "bytemuck")]

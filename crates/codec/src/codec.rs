@@ -193,7 +193,9 @@ impl<'a> Bounded<'a> {
             return Err(postcard::Error::SerializeBufferFull);
         }
         if count > self.into.capacity() - self.into.len() {
-            grow(self.into, count, left);
+            // Else what follows something large would double the memory.
+            let more = if count >= LARGE { MORE_ROOM } else { 0 };
+            grow(self.into, count.saturating_add(more).min(left), left);
         }
         Ok(())
     }
@@ -251,6 +253,9 @@ const ROOM: usize = 32;
 
 /// Room for what follows something that did not fit.
 const MORE_ROOM: usize = 512;
+
+/// The memory for something of this size is not doubled for the little that follows.
+const LARGE: usize = 64 << 10;
 
 /// With a smaller first step, the encoding of a small argument would be a chain of reallocations.
 const SMALLEST_GROWTH: usize = 64;

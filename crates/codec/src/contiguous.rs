@@ -66,9 +66,7 @@ pub fn parts_of_numbers(numbers: &Numbers) -> (Prefix, &[u8]) {
 pub(crate) fn reversed_parts<T: 'static>(value: &T) -> Option<(Prefix, Numbers)> {
     let (unit, bytes) = memory(value)?;
     let unit = unit.filter(|unit| is_reversed(*unit))?;
-    let mut numbers = Numbers::copy_of(bytes, unit)?;
-    numbers.swap_bytes();
-    Some((prefix(bytes, unit), numbers))
+    Some((prefix(bytes, unit), to_native(Numbers::copy_of(bytes, unit)?)))
 }
 
 /// Returns the memory of a vector of numbers, a `String` or an [`Encoded`]; `None` for other types.
@@ -171,11 +169,16 @@ impl Form {
 }
 
 /// Returns the value whose encoded numbers these are; `None` if there is none.
-pub(crate) fn from_encoded<T: 'static>(mut numbers: Numbers) -> Option<T> {
+pub(crate) fn from_encoded<T: 'static>(numbers: Numbers) -> Option<T> {
+    from_numbers(to_native(numbers)).ok()
+}
+
+/// Returns numbers that are in little-endian in the order of this processor, or the reverse.
+pub(crate) fn to_native(mut numbers: Numbers) -> Numbers {
     if is_reversed(numbers.unit()) {
         numbers.swap_bytes();
     }
-    from_numbers(numbers).ok()
+    numbers
 }
 
 /// Returns the memory of a vector of numbers, a `String` or an [`Encoded`], and unless it is one of
@@ -204,7 +207,7 @@ fn prefix(bytes: &[u8], unit: Unit) -> Prefix {
 }
 
 /// Returns `true` if this processor stores such a number in big-endian.
-const fn is_reversed(unit: Unit) -> bool {
+pub(crate) const fn is_reversed(unit: Unit) -> bool {
     cfg!(target_endian = "big") && unit.get() > 1
 }
 

@@ -27,6 +27,7 @@ mod contiguous;
 mod encoded;
 mod error;
 mod owned;
+pub mod packed;
 mod reason;
 
 pub use codec::{Source, chain, decode, decode_from, encode, is_err};

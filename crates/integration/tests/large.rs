@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::time::Duration;
 
+use brigade::packed::Packed;
 use brigade::{Function, Link, Pool, TaskErrorKind};
 use brigade_integration::{builder, pool};
 use brigade_testkit::{PATIENCE, Watchdog, outcome};
@@ -296,5 +297,34 @@ fn vectors_of_numbers_arrive_whole() {
         check_numbers(pool, reversed::<u64>);
         check_numbers(pool, reversed::<i16>);
         check_numbers(pool, reversed::<u128>);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Field {
+    name: String,
+    #[serde(with = "brigade::packed")]
+    heights: Vec<f32>,
+    #[serde(with = "brigade::packed")]
+    marks: Box<[u8]>,
+    last: u16,
+}
+
+#[test]
+fn packed_numbers_inside_values_arrive_whole() {
+    let pool = pool(1);
+    let field = |length| Field {
+        name: "x".to_owned(),
+        heights: count(length),
+        marks: count(length).into_boxed_slice(),
+        last: 7,
+    };
+    for length in [0, 5, 100_000, OFFERED, OFFERED] {
+        let echo = |field: Field| field;
+        assert!(outcome(pool.submit(echo, field(length)).unwrap()).unwrap() == field(length));
+        let both = |(number, packed): (u8, Packed<Vec<u64>>)| Ok::<_, String>((packed, number));
+        let packed = Packed(count::<u64>(length / 8));
+        let handle = pool.submit(both, (1, packed.clone())).unwrap();
+        assert!(outcome(handle).unwrap() == Ok((packed, 1)), "{length}");
     }
 }

@@ -17,6 +17,27 @@
 //! # fn main() { let _ = vec![1_u8; 8 << 20]; }
 //! ```
 //!
+//! Inside another value, a vector of numbers is encoded number by number, which takes much longer.
+//! Name [`packed`](crate::packed) there, and its bytes are copied as they are:
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Picture {
+//!     name: String,
+//!     #[serde(with = "brigade::packed")]
+//!     pixels: Vec<f32>,
+//! }
+//! # brigade::init_for_tests!();
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let pool = brigade::Pool::builder().workers(1).build()?;
+//! # let picture = Picture { name: String::new(), pixels: vec![0.5; 5] };
+//! # assert_eq!(pool.submit(|it: Picture| it.pixels.len(), picture)?.wait()?, 5);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # A buffer without copies
 //!
 //! A [`SharedBuf`](crate::SharedBuf) is a block of bytes in shared memory. A message contains only
