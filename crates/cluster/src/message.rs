@@ -34,7 +34,7 @@ pub(crate) use task::{TaskHead, TaskMessage};
 
 /// Version of all messages of this crate. Both sides refuse others: a queue is empty before an
 /// upgrade that raises it.
-static VERSION: AtomicU8 = AtomicU8::new(2);
+static VERSION: AtomicU8 = AtomicU8::new(3);
 
 /// Maximum number of bytes of a head. The longest is a dead letter with its history.
 const HEAD_LIMIT: usize = 512 << 10;

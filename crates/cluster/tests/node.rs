@@ -763,7 +763,7 @@ fn a_task_of_another_version_gets_its_own_outcome() {
     });
     let error = batch.submit("other", &DOUBLE, 1).unwrap().wait().unwrap_err();
     assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 0, .. }), "{error}");
-    assert!(error.to_string().contains("version 9, and this program knows 2"), "{error}");
+    assert!(error.to_string().contains("version 9, and this program knows 3"), "{error}");
     node.drain();
     node.join().unwrap();
 }

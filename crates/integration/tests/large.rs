@@ -6,9 +6,12 @@ use std::fs;
 use std::time::Duration;
 
 use brigade::packed::Packed;
-use brigade::{Function, Link, Pool, TaskErrorKind};
+use brigade::pool::Encoded;
+use brigade::stream::Emit;
+use brigade::{Function, Key, Link, Pool, TaskErrorKind, worker};
 use brigade_integration::{builder, pool};
-use brigade_testkit::{PATIENCE, Watchdog, outcome};
+use brigade_testkit::{BOUND, PATIENCE, Watchdog, outcome};
+use brigade_wire::codec;
 use serde::{Deserialize, Serialize};
 
 brigade::init_for_tests!();
@@ -65,7 +68,7 @@ fn a_failed_value_that_is_large_is_retried() {
     let pool = builder(1).build().unwrap();
     warm_up(&pool);
     let fails = |size: usize| {
-        let attempt = brigade::worker::attempt().unwrap().get();
+        let attempt = worker::attempt().unwrap().get();
         Err::<(), _>(attempt.to_string().repeat(size))
     };
     let handle = pool.task(fails).retries(2).retry_errors().submit(2 * OFFERED).unwrap();
@@ -204,7 +207,7 @@ fn waits_forever((): ()) {
 fn an_argument_survives_the_death_of_its_worker() {
     let pool = pool(1);
     let dies_first = |bytes: Vec<u8>| {
-        if brigade::worker::attempt().unwrap().get() < 3 {
+        if worker::attempt().unwrap().get() < 3 {
             std::process::abort();
         }
         sum(&bytes)
@@ -297,6 +300,41 @@ fn vectors_of_numbers_arrive_whole() {
         check_numbers(pool, reversed::<u64>);
         check_numbers(pool, reversed::<i16>);
         check_numbers(pool, reversed::<u128>);
+    }
+}
+
+static REVERSED: Key<Vec<f64>, Vec<f64>> = Key::new("reversed/1", reversed::<f64>);
+
+#[test]
+fn vectors_of_numbers_are_encoded_alike_on_every_way() {
+    let lengths = [0, 3, 300, 5_000, 100_000, OFFERED / 8 + 1, OFFERED / 8 + 1];
+    let vectors = || lengths.map(count::<f64>);
+    let expected = vectors().map(reversed);
+    let is_sent = |vector: Vec<f64>| worker::state::<Vec<f64>>().unwrap() == &vector;
+    for (sent, link) in vectors().into_iter().zip([Link::Ring, Link::Ipc].into_iter().cycle()) {
+        let initial = sent.clone();
+        let pool = builder(1).link(link).initializer(|it: Vec<f64>| it, initial).build().unwrap();
+        assert!(outcome(pool.submit(is_sent, sent).unwrap()).unwrap());
+    }
+    let pool = pool(2);
+    for chunk in [1, 3] {
+        let mapped = pool.map(reversed::<f64>, vectors()).chunk(chunk);
+        assert!(mapped.map(Result::unwrap).eq(expected.clone()));
+    }
+    let emits = |numbers: Vec<f64>, emit: &mut Emit<'_, Vec<f64>>| {
+        emit.emit(reversed(numbers)).unwrap();
+    };
+    let stream = pool.stream_flat(emits).ordered(true).start().unwrap();
+    let erased = REVERSED.erase();
+    for (vector, expected) in vectors().into_iter().zip(expected) {
+        stream.put(vector.clone()).unwrap();
+        assert!(stream.recv_timeout(BOUND).unwrap().result.unwrap() == expected);
+        let [sent, expected] = [vector, expected].map(|it| {
+            let mut bytes = Vec::new();
+            codec::encode(&it, &mut bytes, usize::MAX).unwrap();
+            Encoded::new(bytes)
+        });
+        assert!(outcome(pool.submit(&erased, sent).unwrap()).unwrap() == expected);
     }
 }
 

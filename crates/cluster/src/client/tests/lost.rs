@@ -141,6 +141,6 @@ fn an_outcome_of_another_version_names_both_versions() {
         message[0] = 9;
         by_hand.publish(by_hand.names.outcome(&"b/item".parse().unwrap()), message);
         let error = error(handle).to_string();
-        assert!(error.contains("version 9, and this program knows 2"), "{error}");
+        assert!(error.contains("version 9, and this program knows 3"), "{error}");
     });
 }
