@@ -66,6 +66,7 @@ mod run_deferred;
 mod sample;
 mod shared;
 mod slow;
+mod spread;
 mod submit;
 mod supervised;
 #[cfg(feature = "trace-export")]

@@ -5,6 +5,7 @@
 //! has (`kernel.yama.ptrace_scope` of 2 and more).
 
 use std::io;
+use std::mem::MaybeUninit;
 
 use crate::numbers::{Numbers, Unit};
 
@@ -16,8 +17,44 @@ pub fn is_readable(pid: u32) -> bool {
     read.is_err_and(|error| error.raw_os_error() == Some(libc::EFAULT))
 }
 
+/// A part of the memory that [`copy_from`] copies.
+#[derive(Debug)]
+pub struct Part<'a> {
+    pid: u32,
+    address: u64,
+    room: &'a mut [MaybeUninit<u8>],
+    copied: Option<io::Result<()>>,
+}
+
+impl Part<'_> {
+    /// Copies the part on this thread, unless that was done.
+    pub fn copy(&mut self) {
+        if self.copied.is_none() {
+            self.copied = Some(self.try_copy());
+        }
+    }
+
+    fn try_copy(&mut self) -> io::Result<()> {
+        let mut done = 0;
+        while done < self.room.len() {
+            let room = &mut self.room[done..];
+            let to = room.as_mut_ptr().cast();
+            let read =
+                read_once(self.pid, self.address.saturating_add(done as u64), to, room.len())?;
+            if read == 0 || read > room.len() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            done += read;
+        }
+        Ok(())
+    }
+}
+
 /// Copies numbers at an address of another process, of `length` bytes together, in their current
 /// state.
+///
+/// `spread` gets as many `parts` of about the same size, or fewer, and may copy them on several
+/// threads. What it leaves out is copied afterwards.
 ///
 /// The number of a process that has ended may be another one's. So look after this whether the
 /// process still exists.
@@ -25,19 +62,24 @@ pub fn is_readable(pid: u32) -> bool {
 /// # Errors
 /// `OutOfMemory` if this process lacks the memory; `InvalidInput` if the last number would not be
 /// whole; otherwise the system's error, with `EFAULT` if the process has not all of that memory.
-pub fn copy_from(pid: u32, address: u64, length: usize, unit: Unit) -> io::Result<Numbers> {
+pub fn copy_from(
+    pid: u32,
+    (address, length): (u64, usize),
+    unit: Unit,
+    parts: usize,
+    spread: impl FnOnce(&mut [Part<'_>]),
+) -> io::Result<Numbers> {
     let mut copy = Numbers::try_with_room(unit, length)?;
-    let mut done = 0;
-    while done < length {
-        let room = &mut copy.spare()[done..length];
-        let to = room.as_mut_ptr().cast();
-        let read = read_once(pid, address.saturating_add(done as u64), to, room.len())?;
-        if read == 0 || read > room.len() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        done += read;
+    let size = length.div_ceil(parts.max(1)).max(1);
+    let rooms = copy.spare()[..length].chunks_mut(size).zip((0_u64..).step_by(size));
+    let part = |(room, at)| Part { pid, address: address.saturating_add(at), room, copied: None };
+    let mut parts: Vec<_> = rooms.map(part).collect();
+    spread(&mut parts);
+    for mut part in parts {
+        part.copy();
+        part.copied.unwrap_or(Ok(()))?;
     }
-    // SAFETY: it has room for `length` bytes, and the kernel has written all of them.
+    // SAFETY: it has room for `length` bytes, and the kernel has written all parts of them.
     unsafe { copy.set_byte_len(length) };
     Ok(copy)
 }
@@ -102,19 +144,23 @@ mod tests {
             let unit = Unit::new(unit).unwrap();
             // Numbers at any address.
             for length in [0, 16, 2 << 20] {
-                let copy = copy_from(pid, address, length, unit).unwrap();
-                assert_eq!((copy.as_bytes(), copy.unit()), (&memory[7..7 + length], unit));
+                for parts in [0, 1, 2, 3] {
+                    let place = (address, length);
+                    let copy = copy_from(pid, place, unit, parts, |_| ()).unwrap();
+                    assert_eq!((copy.as_bytes(), copy.unit()), (&memory[7..7 + length], unit));
+                }
             }
         }
-        let error = copy_from(pid, address, 7, Unit::new(4).unwrap()).unwrap_err();
+        let error = copy_from(pid, (address, 7), Unit::new(4).unwrap(), 1, |_| ()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
     fn memory_that_a_process_does_not_have_is_an_error() {
-        let error = copy_from(std::process::id(), NOWHERE, 1 << 20, Unit::BYTE).unwrap_err();
+        let copy = |length| copy_from(std::process::id(), (NOWHERE, length), Unit::BYTE, 2, |_| ());
+        let error = copy(1 << 20).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
-        let error = copy_from(std::process::id(), NOWHERE, usize::MAX / 4, Unit::BYTE).unwrap_err();
+        let error = copy(usize::MAX / 4).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
     }
 
@@ -123,6 +169,21 @@ mod tests {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert!(!is_readable(child.id()));
-        assert!(copy_from(child.id(), NOWHERE, 1, Unit::BYTE).is_err());
+        assert!(copy_from(child.id(), (NOWHERE, 1), Unit::BYTE, 1, |_| ()).is_err());
+    }
+
+    #[test]
+    fn parts_are_copied_once_on_any_thread() {
+        let memory: Vec<u8> = (0..251).cycle().take(1 << 20).collect();
+        let place = (memory.as_ptr().addr() as u64, memory.len());
+        let copy = copy_from(std::process::id(), place, Unit::BYTE, 2, |parts| {
+            let [first, second] = parts else { panic!("two parts") };
+            std::thread::scope(|scope| {
+                scope.spawn(|| second.copy());
+                first.copy();
+            });
+            assert!(parts.iter().all(|part| part.copied.is_some()));
+        });
+        assert_eq!(copy.unwrap().as_bytes(), memory);
     }
 }

@@ -41,6 +41,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::clock::now;
@@ -61,6 +62,9 @@ pub struct Process {
     pid: Pid,
     pidfd: OwnedFd,
     state: Mutex<State>,
+    /// Locked for reading while its memory is written, and for writing while it is reaped; before
+    /// `state`.
+    memory: RwLock<()>,
     origin: Origin,
 }
 
@@ -112,7 +116,8 @@ impl Process {
 
     /// Takes over a child that leads its own group.
     pub(crate) fn new(pid: Pid, pidfd: OwnedFd) -> Self {
-        Self { pid, pidfd, state: Mutex::new(State::Unreaped), origin: Origin::here() }
+        let state = Mutex::new(State::Unreaped);
+        Self { pid, pidfd, state, memory: RwLock::new(()), origin: Origin::here() }
     }
 
     /// Returns the process id. After it was reaped the number may belong to another process.
@@ -217,6 +222,7 @@ impl Process {
     /// # Errors
     /// Like [`try_reap`](Self::try_reap). Then the entry is not cleared.
     pub fn try_end(&self, slot: Option<&GroupSlot>) -> io::Result<Option<Ended>> {
+        let _nobody_writes = self.memory.write().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
         match *state {
             State::Reaped(ended) => return Ok(Some(ended)),

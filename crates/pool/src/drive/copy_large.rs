@@ -17,6 +17,7 @@ use brigade_scheduler::Event;
 use brigade_supervisor::note;
 use brigade_supervisor::threads::cleaner;
 use brigade_sys::clock::now;
+use brigade_sys::foreign_memory::Part;
 use brigade_sys::numbers::{Numbers, Unit};
 use brigade_sys::process::Process;
 use brigade_wire::codec::Owned;
@@ -27,6 +28,7 @@ use super::large::{Large, ToCopy, Want};
 use super::outcome::{EventData, RunReport, ended_event, finish_chunk};
 use super::owner;
 use super::shared::{Core, Shared};
+use super::spread::{self, spread};
 use crate::payload::Value;
 
 /// The end of a copy.
@@ -58,12 +60,15 @@ impl ToCopy {
         let copied = match &large {
             Large::Value(offer) => {
                 let unit = offer.offered.counted.unwrap_or(Unit::BYTE);
-                let copy = offer.loan.copy_offered(offer.offered.address, offer.length, unit);
-                copy.map(Copied::Value)
+                let place = (offer.offered.address, offer.length);
+                let parts = spread::parts(offer.length, shared.cores);
+                let copy = |parts: &mut [Part<'_>]| spread(parts, Part::copy);
+                offer.loan.copy_offered(place, unit, parts, copy).map(Copied::Value)
             }
             Large::Argument(Want { bytes, address: Some(address), .. }) => {
-                let written =
-                    process.process().map(|it| it.write_memory(*address, bytes.as_bytes()));
+                let written = process
+                    .process()
+                    .map(|process| write(process, *address, bytes.as_bytes(), shared.cores));
                 written.unwrap_or(Ok(())).map(|()| Copied::Argument)
             }
             Large::Argument(Want { bytes, loan, .. }) => {
@@ -83,6 +88,18 @@ impl ToCopy {
             core.end_copy(worker, &large, copied, shared, deferred);
         });
     }
+}
+
+/// Writes bytes to an address of a worker.
+fn write(process: &Process, address: u64, bytes: &[u8], cores: usize) -> io::Result<()> {
+    let size = bytes.len().div_ceil(spread::parts(bytes.len(), cores)).max(1);
+    let parts = bytes.chunks(size).zip((0..).step_by(size));
+    let mut parts: Vec<_> =
+        parts.map(|(bytes, at)| (address.saturating_add(at), bytes, None)).collect();
+    spread(&mut parts, |(address, bytes, written)| {
+        written.get_or_insert_with(|| process.write_memory(*address, bytes));
+    });
+    parts.into_iter().try_for_each(|(.., written)| written.unwrap_or(Ok(())))
 }
 
 /// Makes the copy that was left to the cleaner's thread.

@@ -24,7 +24,7 @@ use super::loan::Loan;
 use super::reach::{MOST_OFFERED, OFFERED, wait_for_release};
 use super::result::ResultArena;
 use super::result_block::FrozenBlock;
-use crate::foreign_memory;
+use crate::foreign_memory::{self, Part};
 use crate::numbers::{Numbers, Unit};
 
 /// An offered payload, as its worker sees it.
@@ -58,13 +58,20 @@ impl Offer {
 }
 
 impl Loan {
-    /// Copies the payload that the worker offers by this block. The worker may be lying, or have
-    /// ended: see [`foreign_memory::copy_from`].
+    /// Copies the payload of a length at an address, which the worker offers by this block. The
+    /// worker may be lying, or have ended. For that and the `parts`, see
+    /// [`foreign_memory::copy_from`].
     ///
     /// # Errors
     /// As `copy_from`.
-    pub fn copy_offered(&self, address: u64, length: usize, unit: Unit) -> io::Result<Numbers> {
-        foreign_memory::copy_from(self.view().reader().pid(), address, length, unit)
+    pub fn copy_offered(
+        &self,
+        place: (u64, usize),
+        unit: Unit,
+        parts: usize,
+        spread: impl FnOnce(&mut [Part<'_>]),
+    ) -> io::Result<Numbers> {
+        foreign_memory::copy_from(self.view().reader().pid(), place, unit, parts, spread)
     }
 
     /// Refuses this offer, and all later ones.
@@ -111,7 +118,7 @@ mod tests {
             let waits = scope.spawn(move || offer.wait());
             for unit in [1, 8] {
                 let unit = Unit::new(unit).unwrap();
-                let copy = loan.copy_offered(address, payload.len(), unit).unwrap();
+                let copy = loan.copy_offered((address, payload.len()), unit, 1, |_| ()).unwrap();
                 assert!(copy.as_bytes() == payload, "{copy:?}");
             }
             drop(loan);

@@ -1,6 +1,7 @@
 //! Writes the memory of a child.
 
 use std::io;
+use std::sync::PoisonError;
 
 use rustix::io::Errno;
 
@@ -11,7 +12,7 @@ use crate::wait::wait_readable;
 
 impl Process {
     /// Copies bytes to an address of the process. It is not reaped meanwhile, for a third of a
-    /// millisecond at a time.
+    /// millisecond at a time. Several threads may copy.
     ///
     /// # Errors
     /// `ESRCH` if the process has ended; `EFAULT` if it has not all of that memory; `EPERM` if this
@@ -19,13 +20,15 @@ impl Process {
     pub fn write_memory(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
         const PART: usize = 4 << 20;
         for (part, bytes) in bytes.chunks(PART).enumerate() {
+            let _not_reaped = self.memory.read().unwrap_or_else(PoisonError::into_inner);
             let mut state = self.state();
             self.note_loss(&mut state);
             if !matches!(*state, State::Unreaped) {
                 return Err(Errno::SRCH.into());
             }
+            drop(state);
             let address = address.saturating_add((part * PART) as u64);
-            // SAFETY: a child of this process, which nobody reaps as long as the state is locked.
+            // SAFETY: a child of this process, which nobody reaps as long as this lock is held.
             unsafe { foreign_memory::copy_to(self.number(), address, bytes)? };
         }
         Ok(())
