@@ -14,7 +14,7 @@ use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::contiguous::{Form, Prefix, contiguous_parts, from_encoded, reversed_parts};
+use crate::contiguous::{Form, Prefix, contiguous_parts, from_bytes, from_encoded, reversed_parts};
 use crate::error::{CodecError, LeftOver, WrongCount};
 use crate::reason;
 
@@ -82,8 +82,9 @@ pub fn is_err(bytes: &[u8]) -> bool {
 pub fn decode<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, CodecError> {
     let wrong = |source| CodecError::Decode { type_name: type_name::<T>(), source };
     let form = Form::of::<T>();
-    if let Some((start, unit)) = form.place(bytes, bytes.len())
-        && let Some(value) = Numbers::copy_of(&bytes[start..], unit).and_then(from_encoded)
+    if form != Form::Other
+        && let Some((start, _)) = form.place(bytes, bytes.len())
+        && let Some(value) = from_bytes(&bytes[start..])
     {
         return Ok(value);
     }

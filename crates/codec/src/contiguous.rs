@@ -2,7 +2,7 @@
 
 use std::any::{Any, TypeId};
 
-use brigade_sys::numbers::{Numbers, Unit, as_bytes};
+use brigade_sys::numbers::{Numbers, Unit, as_bytes, copied};
 
 use crate::encoded::Encoded;
 
@@ -48,12 +48,13 @@ impl Prefix {
 /// without a copy; `None` for other types.
 ///
 /// On a big-endian processor, vectors of numbers of several bytes are other types here.
+#[inline]
 pub fn contiguous_parts<T: 'static>(value: &T) -> Option<(Prefix, &[u8])> {
-    let (unit, bytes) = memory(value)?;
-    match unit {
-        None => Some((Prefix::NONE, bytes)),
-        Some(unit) if is_reversed(unit) => None,
-        Some(unit) => Some((prefix(bytes, unit), bytes)),
+    let (form, count, bytes) = memory(value)?;
+    match form {
+        Form::Numbers(unit) if is_reversed(unit) => None,
+        Form::Numbers(_) | Form::Text => Some((Prefix::of(count), bytes)),
+        Form::Encoded | Form::Other => Some((Prefix::NONE, bytes)),
     }
 }
 
@@ -63,10 +64,14 @@ pub fn parts_of_numbers(numbers: &Numbers) -> (Prefix, &[u8]) {
 }
 
 /// Returns the encoded form of a vector of numbers that this processor stores in big-endian.
+#[inline]
 pub(crate) fn reversed_parts<T: 'static>(value: &T) -> Option<(Prefix, Numbers)> {
-    let (unit, bytes) = memory(value)?;
-    let unit = unit.filter(|unit| is_reversed(*unit))?;
-    Some((prefix(bytes, unit), to_native(Numbers::copy_of(bytes, unit)?)))
+    match memory(value)? {
+        (Form::Numbers(unit), count, bytes) if is_reversed(unit) => {
+            Some((Prefix::of(count), to_native(Numbers::copy_of(bytes, unit)?)))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the memory of a vector of numbers, a `String` or an [`Encoded`]; `None` for other types.
@@ -95,6 +100,7 @@ pub fn into_numbers<T: 'static>(value: T) -> Option<Numbers> {
 /// # Errors
 /// The numbers, for other types and those whose numbers have another size, and for a `String` that
 /// would not be UTF-8.
+#[inline]
 pub fn from_numbers<T: 'static>(numbers: Numbers) -> Result<T, Numbers> {
     let mut value: Option<T> = None;
     let target: &mut dyn Any = &mut value;
@@ -130,6 +136,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
+    #[inline]
     pub(crate) fn of<T: 'static>() -> Self {
         if size_of::<T>() != size_of::<Vec<u8>>() {
             return Self::Other;
@@ -155,6 +162,7 @@ impl Form {
     /// Returns the position from which on an encoded value of this form consists of numbers of a
     /// size. `first` are its first [bytes](Prefix::LONGEST), `length` is the number of all. Returns
     /// `None` for other forms, and unless the number of numbers matches exactly.
+    #[inline]
     pub(crate) fn place(self, first: &[u8], length: usize) -> Option<(usize, Unit)> {
         let unit = match self {
             Self::Numbers(unit) => unit,
@@ -168,12 +176,39 @@ impl Form {
     }
 }
 
+/// Returns the value whose encoded numbers have these bytes; `None` if there is none.
+#[inline]
+pub(crate) fn from_bytes<T: 'static>(bytes: &[u8]) -> Option<T> {
+    let mut value: Option<T> = None;
+    let target: &mut dyn Any = &mut value;
+    macro_rules! copy {
+        ($($number:ty)*) => {
+            $(if let Some(target) = target.downcast_mut::<Option<Vec<$number>>>() {
+                let numbers = copied::<$number>(bytes)?;
+                *target = if is_reversed(Unit::of::<$number>()) {
+                    to_native(Numbers::of(numbers)).into_vec().ok()
+                } else {
+                    Some(numbers)
+                };
+            } else)* if let Some(target) = target.downcast_mut::<Option<String>>() {
+                *target = String::from_utf8(copied(bytes)?).ok();
+            } else if let Some(target) = target.downcast_mut::<Option<Encoded>>() {
+                *target = copied(bytes).map(Encoded::new);
+            }
+        };
+    }
+    for_each_number!(copy);
+    value
+}
+
 /// Returns the value whose encoded numbers these are; `None` if there is none.
+#[inline]
 pub(crate) fn from_encoded<T: 'static>(numbers: Numbers) -> Option<T> {
     from_numbers(to_native(numbers)).ok()
 }
 
 /// Returns numbers that are in little-endian in the order of this processor, or the reverse.
+#[inline]
 pub(crate) fn to_native(mut numbers: Numbers) -> Numbers {
     if is_reversed(numbers.unit()) {
         numbers.swap_bytes();
@@ -181,9 +216,10 @@ pub(crate) fn to_native(mut numbers: Numbers) -> Numbers {
     numbers
 }
 
-/// Returns the memory of a vector of numbers, a `String` or an [`Encoded`], and unless it is one of
-/// the latter, the size of a number.
-fn memory<T: 'static>(value: &T) -> Option<(Option<Unit>, &[u8])> {
+/// Returns the form of a vector of numbers, a `String` or an [`Encoded`], its length, and its
+/// memory.
+#[inline]
+fn memory<T: 'static>(value: &T) -> Option<(Form, usize, &[u8])> {
     if size_of::<T>() != size_of::<Vec<u8>>() {
         return None;
     }
@@ -191,19 +227,17 @@ fn memory<T: 'static>(value: &T) -> Option<(Option<Unit>, &[u8])> {
     macro_rules! borrow {
         ($($number:ty)*) => {
             $(if let Some(numbers) = value.downcast_ref::<Vec<$number>>() {
-                return Some((Some(Unit::of::<$number>()), as_bytes(numbers)));
+                let form = Form::Numbers(Unit::of::<$number>());
+                return Some((form, numbers.len(), as_bytes(numbers)));
             })*
         };
     }
     for_each_number!(borrow);
     if let Some(encoded) = value.downcast_ref::<Encoded>() {
-        return Some((None, encoded.as_slice()));
+        return Some((Form::Encoded, 0, encoded.as_slice()));
     }
-    Some((Some(Unit::BYTE), value.downcast_ref::<String>()?.as_bytes()))
-}
-
-fn prefix(bytes: &[u8], unit: Unit) -> Prefix {
-    Prefix::of(bytes.len() / usize::from(unit.get()))
+    let text = value.downcast_ref::<String>()?;
+    Some((Form::Text, text.len(), text.as_bytes()))
 }
 
 /// Returns `true` if this processor stores such a number in big-endian.

@@ -29,7 +29,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use brigade_sys::numbers::{Number, Numbers, Unit, as_bytes};
+use brigade_sys::numbers::{Number, Numbers, Unit, as_bytes, copied};
 use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -102,9 +102,9 @@ impl<N: Number> Visitor<'_> for Bytes<N> {
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<N>, E> {
-        let numbers = Numbers::copy_of(bytes, Unit::of::<N>()).map(to_native);
-        let vector = numbers.and_then(|numbers| numbers.into_vec().ok());
-        vector.ok_or_else(|| E::invalid_length(bytes.len(), &self))
+        let numbers = copied::<N>(bytes).map(Numbers::of).map(to_native);
+        let numbers = numbers.and_then(|numbers| numbers.into_vec().ok());
+        numbers.ok_or_else(|| E::invalid_length(bytes.len(), &self))
     }
 }
 

@@ -13,6 +13,7 @@ const LARGE: usize = 1 << 20;
 ///
 /// # Safety
 /// Like `ptr::copy_nonoverlapping`.
+#[inline]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     if length >= LARGE && is_fast() {
         // SAFETY: the caller guarantees even that nobody changes the bytes.

@@ -111,8 +111,10 @@ pub fn require_address_space(bytes: u64) -> io::Result<()> {
 ///
 /// A large vector has fresh pages, and most of the time of a copy into it goes to the system, which
 /// provides one page after the other.
+#[inline]
 pub(crate) fn vec_with_capacity<T>(count: usize) -> Vec<T> {
-    in_huge_pages(Vec::with_capacity(count))
+    let empty = Vec::with_capacity(count);
+    if count * size_of::<T>() < HUGE_PAGE { empty } else { in_huge_pages(empty) }
 }
 
 /// Returns an empty vector like [`vec_with_capacity`].

@@ -33,6 +33,21 @@ pub fn as_bytes<N: Number>(numbers: &[N]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
 }
 
+/// Returns the numbers that have these bytes, in huge pages if they are large; `None` if the last
+/// one would not be whole.
+#[inline]
+pub fn copied<N: Number>(bytes: &[u8]) -> Option<Vec<N>> {
+    let count = Unit::of::<N>().count(bytes.len())?;
+    let mut numbers: Vec<N> = vec_with_capacity(count);
+    // SAFETY: the vector has room for the bytes, is no part of them, and is empty; each pattern of
+    // bits is an `N`.
+    unsafe {
+        copy(bytes.as_ptr(), numbers.as_mut_ptr().cast(), bytes.len());
+        numbers.set_len(count);
+    }
+    Some(numbers)
+}
+
 /// The size of a number in bytes: 1, 2, 4, 8 or 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit(u8);
@@ -63,9 +78,11 @@ impl Unit {
     }
 
     /// Returns how many numbers have `length` bytes; `None` if that is no whole number.
+    #[inline]
     pub fn count(self, length: usize) -> Option<usize> {
-        let bytes = usize::from(self.0);
-        length.is_multiple_of(bytes).then(|| length / bytes)
+        // A division by what the compiler does not know takes as long as the rest of a small value.
+        let count = length >> self.0.trailing_zeros();
+        (count << self.0.trailing_zeros() == length).then_some(count)
     }
 }
 
@@ -112,6 +129,7 @@ impl Numbers {
     ///
     /// # Errors
     /// These numbers, if they have another size.
+    #[inline]
     pub fn into_vec<N: Number>(self) -> Result<Vec<N>, Self> {
         if self.unit() != Unit::of::<N>() {
             return Err(self);
@@ -119,20 +137,19 @@ impl Numbers {
         Ok(each!(self, numbers => cast(numbers)))
     }
 
-    /// Returns a copy of bytes, in huge pages if they are large; `None` if the last number would
-    /// not be whole.
-    #[inline]
+    /// Returns a copy of bytes, as [`copied`] does.
     pub fn copy_of(bytes: &[u8], unit: Unit) -> Option<Self> {
-        let mut numbers = Self::with_capacity(unit, unit.count(bytes.len())?);
-        // SAFETY: the vector has room for the bytes, is no part of them, and is empty.
-        unsafe {
-            copy(bytes.as_ptr(), numbers.as_mut_ptr(), bytes.len());
-            numbers.set_byte_len(bytes.len());
-        }
-        Some(numbers)
+        Some(match unit.get() {
+            1 => Self::U8(copied(bytes)?),
+            2 => Self::U16(copied(bytes)?),
+            4 => Self::U32(copied(bytes)?),
+            8 => Self::U64(copied(bytes)?),
+            _ => Self::U128(copied(bytes)?),
+        })
     }
 
     /// Returns the size of a number.
+    #[inline]
     pub fn unit(&self) -> Unit {
         let bytes = match self {
             Self::U8(_) => 1,
@@ -197,11 +214,6 @@ impl Numbers {
         })
     }
 
-    /// Returns the address of the memory, for its whole capacity.
-    pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
-        each!(self, numbers => numbers.as_mut_ptr().cast())
-    }
-
     /// Returns the memory behind the numbers.
     pub(crate) fn spare(&mut self) -> &mut [MaybeUninit<u8>] {
         each!(self, numbers => {
@@ -215,8 +227,9 @@ impl Numbers {
     ///
     /// # Safety
     /// The memory has that capacity, and as many bytes of it are initialized.
+    #[inline]
     pub(crate) unsafe fn set_byte_len(&mut self, length: usize) {
-        let count = length / usize::from(self.unit().get());
+        let count = length >> self.unit().0.trailing_zeros();
         // SAFETY: the caller vouches for the numbers, and each pattern of bits is one.
         each!(self, numbers => unsafe { numbers.set_len(count) });
     }

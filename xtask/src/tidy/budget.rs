@@ -13,7 +13,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("brigade", 200),
     ("cli", 10700),
     ("cluster", 9600),
-    ("codec", 910),
+    ("codec", 950),
     ("cores", 3500),
     ("crash", 1200),
     ("elsewhere", 1200),
