@@ -44,9 +44,9 @@ impl fmt::Debug for CodecError {
     }
 }
 
-/// Bytes that are not as many as the numbers of a vector have.
+/// Bytes that are not as many as the elements of a vector of numbers have.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} bytes are not a vector of these numbers, behind how many they are")]
+#[error("expected a count and the bytes of that many numbers, found {0} bytes")]
 pub(crate) struct WrongCount(pub(crate) usize);
 
 /// Bytes that the decoder did not need.

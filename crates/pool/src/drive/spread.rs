@@ -27,3 +27,32 @@ pub(super) fn spread<P: Send>(parts: &mut [P], copy: impl Fn(&mut P) + Sync) {
     }
     parts.iter_mut().for_each(copy);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the threads that have copied each part.
+    fn threads(parts: usize) -> Vec<Option<thread::ThreadId>> {
+        let mut threads = vec![None; parts];
+        spread(&mut threads, |part| {
+            part.get_or_insert_with(|| thread::current().id());
+        });
+        threads
+    }
+
+    #[test]
+    fn two_parts_are_copied_by_two_threads() {
+        let here = Some(thread::current().id());
+        assert_eq!((threads(0), threads(1)), (vec![], vec![here]));
+        let two = threads(2);
+        assert_eq!(two[0], here);
+        assert!(two[1].is_some() && two[1] != here);
+        assert_eq!(threads(3), [here; 3]);
+    }
+
+    #[test]
+    fn small_copies_and_single_cores_take_one_thread() {
+        assert_eq!([parts(LEAST - 1, 2), parts(LEAST, 1), parts(LEAST, 2)], [1, 1, 2]);
+    }
+}
