@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::contiguous::{Form, Prefix, contiguous_parts, from_bytes, from_encoded, reversed_parts};
 use crate::error::{CodecError, LeftOver, WrongCount};
+use crate::parts::scope::Scope;
 use crate::reason;
 
 /// Appends the encoded value to `into`, which grows by at most `limit` bytes.
@@ -28,6 +29,18 @@ use crate::reason;
 /// capacity.
 #[inline]
 pub fn encode<T: Serialize + 'static>(
+    value: &T,
+    into: &mut Vec<u8>,
+    limit: usize,
+) -> Result<(), CodecError> {
+    // It may be encoded within another value, which has parts.
+    let _scope = Scope::of::<T>(None);
+    encode_here(value, into, limit)
+}
+
+/// Encodes a value. Packed vectors in it may become [parts].
+#[inline]
+pub(crate) fn encode_here<T: Serialize + 'static>(
     value: &T,
     into: &mut Vec<u8>,
     limit: usize,
@@ -58,6 +71,11 @@ fn not_encoded<T: Serialize>(value: &T, error: postcard::Error, limit: usize) ->
         postcard::Error::SerializeBufferFull => CodecError::TooLarge { type_name, limit },
         error => CodecError::Encode { type_name, source: reason::of_encoding(value, error, limit) },
     }
+}
+
+/// Returns `true` if this is the serializer of [`encode_here`].
+pub(crate) fn is_own<S>() -> bool {
+    type_name::<S>() == type_name::<&mut postcard::Serializer<&mut Bounded<'_>>>()
 }
 
 /// Returns `true` if these are the first bytes of an encoded `Result` that is an `Err`.

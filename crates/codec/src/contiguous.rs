@@ -25,7 +25,7 @@ impl Prefix {
     /// The most bytes of a prefix.
     pub(crate) const LONGEST: usize = 10;
 
-    fn of(mut number: usize) -> Self {
+    pub(crate) fn of(mut number: usize) -> Self {
         let mut prefix = Self::NONE;
         loop {
             let more = if number >= 0x80 { 0x80 } else { 0 };

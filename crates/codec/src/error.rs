@@ -53,3 +53,15 @@ pub(crate) struct WrongCount(pub(crate) usize);
 #[derive(Debug, thiserror::Error)]
 #[error("{0} bytes are left over")]
 pub(crate) struct LeftOver(pub(crate) usize);
+
+/// Parts of an encoded value that are not what they must be.
+#[derive(Debug, thiserror::Error)]
+#[error("the list of its packed vectors is malformed")]
+pub(crate) struct MalformedParts;
+
+/// Packed vectors that a type has no place for.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it has {0} packed vectors more than its type; use `packed` for the same fields on both sides"
+)]
+pub(crate) struct UntakenParts(pub(crate) usize);

@@ -28,6 +28,7 @@ mod encoded;
 mod error;
 mod owned;
 pub mod packed;
+pub mod parts;
 mod reason;
 
 pub use codec::{Source, chain, decode, decode_from, encode, is_err};

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::codec::{decode, is_err};
 use crate::contiguous::{Form, from_numbers, parts_of_numbers};
 use crate::error::CodecError;
+use crate::parts::{decode_in_parts, join};
 
 /// The encoding of a value: of a vector of numbers or a `String` their memory, without how many
 /// they are.
@@ -25,13 +26,20 @@ pub struct Owned {
     numbers: Numbers,
     /// The encoded value begins with how many numbers these are.
     is_counted: bool,
+    /// If there are some, the value was encoded without them.
+    parts: Vec<Numbers>,
 }
 
 impl Owned {
     /// Takes numbers. If they `are_counted`, the encoding begins with how many they are, which is
     /// not one of them; otherwise it is their bytes.
     pub fn new(numbers: Numbers, is_counted: bool) -> Self {
-        Self { numbers, is_counted }
+        Self { numbers, is_counted, parts: Vec::new() }
+    }
+
+    /// Takes the encoding of a value [in parts](crate::parts), and at least one part.
+    pub fn in_parts(encoded: Numbers, parts: Vec<Numbers>) -> Self {
+        Self { numbers: encoded, is_counted: false, parts }
     }
 
     /// Decodes the value, whose memory is that of the numbers if it is a vector of numbers of this
@@ -40,11 +48,14 @@ impl Owned {
     /// # Errors
     /// As [`decode`](crate::decode).
     pub fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
-        let Self { numbers, is_counted } = self;
-        if is_counted == (Form::of::<R>() == Form::Encoded) {
-            return Self { numbers, is_counted }.decode_again();
+        let Self { numbers, is_counted, parts } = self;
+        if !parts.is_empty() {
+            return decode_in_parts(numbers.as_bytes(), parts);
         }
-        from_numbers(numbers).or_else(|numbers| Self { numbers, is_counted }.decode_again())
+        if is_counted == (Form::of::<R>() == Form::Encoded) {
+            return Self::new(numbers, is_counted).decode_again();
+        }
+        from_numbers(numbers).or_else(|numbers| Self::new(numbers, is_counted).decode_again())
     }
 
     /// Decodes a copy of the value.
@@ -52,6 +63,10 @@ impl Owned {
     /// # Errors
     /// As [`decode`](crate::decode).
     pub fn decode_again<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
+        if !self.parts.is_empty() {
+            let part = |index| self.parts.get(index).map(Numbers::as_bytes);
+            return decode(&join::<R>(self.numbers.as_bytes(), part)?);
+        }
         if !self.is_counted {
             return decode(self.numbers.as_bytes());
         }
@@ -67,7 +82,8 @@ impl Owned {
     /// Returns the number of bytes.
     #[expect(clippy::len_without_is_empty, reason = "it is large")]
     pub fn len(&self) -> usize {
-        self.numbers.as_bytes().len()
+        let parts: usize = self.parts.iter().map(|part| part.as_bytes().len()).sum();
+        self.numbers.as_bytes().len() + parts
     }
 }
 
@@ -75,6 +91,8 @@ impl Owned {
 mod tests {
     use super::*;
     use crate::Encoded;
+    use crate::packed::Packed;
+    use crate::parts::{Terms, encode_in_parts};
 
     fn decode_numbers<R: DeserializeOwned + 'static>(
         numbers: Numbers,
@@ -115,6 +133,20 @@ mod tests {
         assert!(decode_numbers::<Vec<u64>>(numbers(), true).is_err());
         assert!(decode_numbers::<String>(numbers(), true).is_err());
         assert!(decode_numbers::<(String, Vec<f32>)>(numbers(), true).is_err());
+    }
+
+    static TERMS: Terms = Terms { least: 1, most: 100, has_addresses: false };
+
+    #[test]
+    fn a_value_in_parts_is_decoded_with_them() {
+        let value = (Ok::<_, String>(Packed::new(vec![1_u16, 2])), 3_u8);
+        let (mut encoded, mut parts) = (Vec::new(), Vec::new());
+        encode_in_parts(&value, &mut encoded, 200, &TERMS, Some(&mut parts)).unwrap();
+        let value_in_parts =
+            Owned::in_parts(Numbers::of(encoded), vec![Numbers::of(vec![1_u16, 2])]);
+        assert_eq!(value_in_parts.len(), 1 + 17 + 1 + 48 + 4);
+        assert_eq!(value_in_parts.decode_again::<(Result<_, String>, u8)>().unwrap(), value);
+        assert_eq!(value_in_parts.decode::<(Result<_, String>, u8)>().unwrap(), value);
     }
 
     #[test]

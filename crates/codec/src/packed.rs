@@ -20,6 +20,9 @@
 //! ```
 //!
 //! [`Packed`] is a type around the vector, for tuples, `Result`, and wherever no attribute can be.
+//! It also saves a copy of vectors of a MiB and more: a pool copies them from where they are to
+//! where the decoded value has them, once, as it does with a vector that is the whole argument or
+//! result.
 //!
 //! A whole argument or result that is a vector of numbers needs none of this.
 //!
@@ -28,15 +31,19 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
-use brigade_sys::numbers::{Number, Numbers, Unit, as_bytes, copied};
+use brigade_sys::numbers::{Memory, Number, Numbers, SharedNumbers, Unit, as_bytes, copied};
 use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::codec::is_own;
 use crate::contiguous::{is_reversed, to_native};
+use crate::parts::scope;
 
 /// Implemented for vectors and boxed slices of integers and floats.
-pub trait Pack: From<Vec<Self::Number>> + AsRef<[Self::Number]> {
+pub trait Pack: Memory + Clone + From<Vec<Self::Number>> + AsRef<[Self::Number]> {
     /// The type of the elements.
     type Number: Number + Serialize + DeserializeOwned;
 }
@@ -51,33 +58,97 @@ impl<N: Number + Serialize + DeserializeOwned> Pack for Box<[N]> {
 
 /// Numbers that are encoded as their memory wherever they are: see the [module](self).
 ///
+/// A clone shares the memory. The first change through a reference copies it then.
+///
 /// ```
 /// use brigade_codec::packed::Packed;
 ///
-/// let value = (1_u8, Ok::<_, String>(Packed(vec![0.5_f32, 1.0])));
+/// let value = (1_u8, Ok::<_, String>(Packed::new(vec![0.5_f32, 1.0])));
 /// let mut bytes = Vec::new();
 /// brigade_codec::encode(&value, &mut bytes, 100)?;
-/// assert_eq!(brigade_codec::decode::<(u8, Result<Packed<Vec<f32>>, String>)>(&bytes)?, value);
-/// # Ok::<(), brigade_codec::CodecError>(())
+/// let decoded: (u8, Result<Packed<Vec<f32>>, String>) = brigade_codec::decode(&bytes)?;
+/// assert_eq!(decoded, value);
+/// assert_eq!(decoded.1?.into_inner(), [0.5, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Packed<P: Pack>(#[serde(with = "self")] pub P);
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Packed<P: Pack>(Arc<P>);
+
+impl<P: Pack> Packed<P> {
+    /// Takes numbers.
+    pub fn new(numbers: P) -> Self {
+        Self(Arc::new(numbers))
+    }
+
+    /// Returns the numbers, which are copied if a clone shares their memory.
+    pub fn into_inner(self) -> P {
+        Arc::unwrap_or_clone(self.0)
+    }
+}
+
+impl<P: Pack> From<P> for Packed<P> {
+    fn from(numbers: P) -> Self {
+        Self::new(numbers)
+    }
+}
+
+impl<P: Pack> Deref for Packed<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.0
+    }
+}
+
+impl<P: Pack> DerefMut for Packed<P> {
+    fn deref_mut(&mut self) -> &mut P {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl<P: Pack> Serialize for Packed<P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_with(&*self.0, || SharedNumbers::of(Arc::clone(&self.0)), serializer)
+    }
+}
+
+impl<'de, P: Pack> Deserialize<'de> for Packed<P> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer).map(Self::new)
+    }
+}
 
 /// Serializes numbers, for `#[serde(with = "…")]`.
 ///
 /// # Errors
 /// Those of the serializer.
 pub fn serialize<P: Pack, S: Serializer>(numbers: &P, serializer: S) -> Result<S::Ok, S::Error> {
+    // They may be gone when the value is copied: nobody says whose they are.
+    let copy = || {
+        let copy = Numbers::copy_of(as_bytes(numbers.as_ref()), Unit::of::<P::Number>());
+        SharedNumbers::of(Arc::new(copy.unwrap_or_default()))
+    };
+    serialize_with(numbers, copy, serializer)
+}
+
+fn serialize_with<P: Pack, S: Serializer>(
+    numbers: &P,
+    shared: impl FnOnce() -> SharedNumbers,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let numbers = numbers.as_ref();
     if serializer.is_human_readable() {
         return serializer.collect_seq(numbers);
     }
     let bytes = as_bytes(numbers);
     let unit = Unit::of::<P::Number>();
-    let reversed = if is_reversed(unit) { Numbers::copy_of(bytes, unit) } else { None };
-    let reversed = reversed.map(to_native);
-    serializer.serialize_bytes(reversed.as_ref().map_or(bytes, Numbers::as_bytes))
+    if is_reversed(unit) {
+        let reversed = Numbers::copy_of(bytes, unit).map(to_native).unwrap_or_default();
+        return serializer.serialize_bytes(reversed.as_bytes());
+    }
+    // Another serializer may not be that of the value.
+    let mark = if is_own::<S>() { scope::add(bytes.len(), shared) } else { None };
+    serializer.serialize_bytes(mark.as_ref().map_or(bytes, |mark| mark))
 }
 
 /// Deserializes numbers, for `#[serde(with = "…")]`. Bytes are copied once.
@@ -102,7 +173,10 @@ impl<N: Number> Visitor<'_> for Bytes<N> {
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<N>, E> {
-        let numbers = copied::<N>(bytes).map(Numbers::of).map(to_native);
+        let numbers = match scope::take(bytes) {
+            Some(part) => part.ok(),
+            None => copied::<N>(bytes).map(Numbers::of).map(to_native),
+        };
         let numbers = numbers.and_then(|numbers| numbers.into_vec().ok());
         numbers.ok_or_else(|| E::invalid_length(bytes.len(), &self))
     }
@@ -133,7 +207,7 @@ mod tests {
         let list = any::<Vec<Vec<u16>>>();
         (any::<u32>(), any::<Vec<u8>>(), floats, any::<String>(), any::<Vec<i64>>(), list).prop_map(
             |(before, bytes, floats, between, words, list)| {
-                let list = list.into_iter().map(Packed).collect();
+                let list = list.into_iter().map(Packed::new).collect();
                 Mixed { before, bytes, floats, between, words, list }
             },
         )
@@ -163,10 +237,13 @@ mod tests {
     #[test]
     fn packed_bytes_are_encoded_as_a_vector() {
         let (mut packed, mut plain) = (Vec::new(), Vec::new());
-        encode(&(7_u8, Packed(vec![1_u8, 2, 255])), &mut packed, 100).expect("encodes");
+        encode(&(7_u8, Packed::new(vec![1_u8, 2, 255])), &mut packed, 100).expect("encodes");
         encode(&(7_u8, vec![1_u8, 2, 255]), &mut plain, 100).expect("encodes");
         assert_eq!(packed, plain);
-        assert_eq!(serde_json::to_string(&Packed(vec![1_i16, -2])).expect("encodes"), "[1,-2]");
+        assert_eq!(
+            serde_json::to_string(&Packed::new(vec![1_i16, -2])).expect("encodes"),
+            "[1,-2]"
+        );
     }
 
     #[test]

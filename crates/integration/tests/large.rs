@@ -348,21 +348,107 @@ struct Field {
     last: u16,
 }
 
-#[test]
-fn packed_numbers_inside_values_arrive_whole() {
-    let pool = pool(1);
-    let field = |length| Field {
+fn field(length: usize) -> Field {
+    Field {
         name: "x".to_owned(),
         heights: count(length),
         marks: count(length).into_boxed_slice(),
         last: 7,
-    };
-    for length in [0, 5, 100_000, OFFERED, OFFERED] {
-        let echo = |field: Field| field;
-        assert!(outcome(pool.submit(echo, field(length)).unwrap()).unwrap() == field(length));
-        let both = |(number, packed): (u8, Packed<Vec<u64>>)| Ok::<_, String>((packed, number));
-        let packed = Packed(count::<u64>(length / 8));
-        let handle = pool.submit(both, (1, packed.clone())).unwrap();
-        assert!(outcome(handle).unwrap() == Ok((packed, 1)), "{length}");
     }
+}
+
+type Grid = Packed<Vec<u64>>;
+
+/// A value with several vectors, some of which are too small to be copied alone.
+fn grids(length: usize) -> Vec<(Grid, u8)> {
+    [length, 3, length / 2, 0, length / 16].map(|it| (Grid::new(count(it)), 1)).into()
+}
+
+#[test]
+fn packed_numbers_inside_values_arrive_whole() {
+    let pools = [
+        builder(1).build().unwrap(),
+        builder(1).link(Link::Ring).fresh_process_per_task().build().unwrap(),
+        builder(1).link(Link::Ipc).build().unwrap(),
+    ];
+    for pool in &pools {
+        for length in [0, 5, 100_000, OFFERED, OFFERED / 2, OFFERED] {
+            let echo = |field: Field| field;
+            assert!(outcome(pool.submit(echo, field(length)).unwrap()).unwrap() == field(length));
+            let both = |(number, grids): (u8, Vec<(Grid, u8)>)| Ok::<_, String>((grids, number));
+            let sent = grids(length / 8);
+            let handle = pool.submit(both, (1, sent.clone())).unwrap();
+            assert!(outcome(handle).unwrap() == Ok((sent, 1)), "{length}");
+        }
+    }
+}
+
+static ECHO: Key<(u8, Grid), (u8, Grid)> = Key::new("echo/1", |value: (u8, Grid)| value);
+
+#[test]
+fn packed_numbers_arrive_whole_on_every_way() {
+    let pool = pool(2);
+    let _watchdog = Watchdog::new("packed numbers", Duration::from_secs(60 * PATIENCE));
+    let sent = || (1, Grid::new(count(OFFERED / 4)));
+    let mapped = pool.map(|value: (u8, Grid)| value, (0..3).map(|_| sent())).chunk(1);
+    assert!(mapped.map(Result::unwrap).all(|value| value == sent()));
+    let everywhere = pool.broadcast(|(_, grid): (u8, Grid)| sum_of(&grid), sent()).unwrap();
+    assert!(everywhere.into_iter().all(|handle| outcome(handle).unwrap() == sum_of(&sent().1)));
+    for _ in 0..3 {
+        let mut bytes = Vec::new();
+        codec::encode(&sent(), &mut bytes, usize::MAX).unwrap();
+        let encoded = Encoded::new(bytes.clone());
+        let back = outcome(pool.submit(&ECHO.erase(), encoded).unwrap()).unwrap();
+        assert!(back.as_slice() == bytes);
+        assert!(outcome(pool.submit(&ECHO, sent()).unwrap()).unwrap() == sent());
+    }
+}
+
+fn sum_of(grid: &Grid) -> u64 {
+    grid.iter().zip(1..).fold(0, |sum, (number, place)| sum ^ (number * place))
+}
+
+#[test]
+fn packed_numbers_survive_the_death_of_their_worker() {
+    let pool = builder(2).restart_budget(1000, Duration::from_secs(1)).build().unwrap();
+    let _watchdog = Watchdog::new("packed numbers", Duration::from_secs(60 * PATIENCE));
+    let dies_first = |(number, grids): (u32, Vec<(Grid, u8)>)| {
+        if worker::attempt().unwrap().get() < number {
+            std::process::abort();
+        }
+        grids
+    };
+    let handles: Vec<_> = (0..12)
+        .map(|number| {
+            let task = pool.task(dies_first).retries(10);
+            let handle = task.submit((number % 4, grids(OFFERED / 8))).unwrap();
+            if number == 5 {
+                handle.kill();
+            }
+            handle
+        })
+        .collect();
+    for (number, handle) in handles.into_iter().enumerate() {
+        match outcome(handle) {
+            Ok(found) => assert!(found == grids(OFFERED / 8), "{number}"),
+            Err(error) => assert_eq!(number, 5, "{error}"),
+        }
+    }
+}
+
+#[test]
+fn packed_numbers_take_no_shared_memory() {
+    let pool = pool(1);
+    warm_up(&pool);
+    let shared = || {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssShmem:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    };
+    let before = shared();
+    let sent = ("x".to_owned(), Grid::new(count(8 << 20)));
+    let value = outcome(pool.submit(|value: (String, Grid)| value, sent.clone()).unwrap()).unwrap();
+    assert!(value == sent);
+    let grown = shared().saturating_sub(before);
+    assert!(grown < 16 << 20, "{grown} bytes of shared memory");
 }

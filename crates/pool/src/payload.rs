@@ -9,7 +9,9 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ArgumentArena, SharedBlock};
+use brigade_sys::arena::{ArgumentArena, MOST_OFFERED, SharedBlock};
+use brigade_sys::numbers::SharedNumbers;
+use brigade_wire::codec::parts::{self, Terms, encode_in_parts};
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::{SharedBuf, exporting};
@@ -21,6 +23,9 @@ use crate::bytes::Bytes;
 pub use kept::{KeptArgument, KeptBytes};
 pub use value::{ArenaValue, BufferedValue, Value};
 pub(crate) use value::{Outcome, decode_with};
+
+/// Packed vectors that stay in the memory of the argument.
+static KEPT_PARTS: Terms = Terms { least: parts::LEAST, most: MOST_OFFERED, has_addresses: false };
 
 /// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;
@@ -94,7 +99,8 @@ impl Argument {
     /// The argument without bytes.
     pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
 
-    /// Encodes a value. It goes to the arena if it is large and the arena has room.
+    /// Encodes a value. It goes to the arena if it is large and the arena has room. Its large
+    /// packed vectors stay where they are if it `keeps_parts`.
     #[expect(
         clippy::inline_always,
         reason = "a processor stalls when it moves an argument that was just written"
@@ -104,6 +110,7 @@ impl Argument {
         value: &T,
         limit: usize,
         arena: Option<&Arc<ArgumentArena>>,
+        keeps_parts: bool,
     ) -> Result<Self, CodecError> {
         if let (Some(arena), Some((prefix, bytes))) = (arena, codec::contiguous_parts(value)) {
             let length = bytes.len().saturating_add(prefix.as_slice().len());
@@ -116,7 +123,20 @@ impl Argument {
         }
         // The value's own code may encode another argument meanwhile, which gets other memory.
         let mut encoded = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
-        let (result, exported) = exporting(|| codec::encode(value, &mut encoded, limit));
+        let mut parts = Vec::new();
+        let (mut result, exported) = exporting(|| {
+            let parts = keeps_parts.then_some(&mut parts);
+            encode_in_parts(value, &mut encoded, limit, &KEPT_PARTS, parts)
+        });
+        if !parts.is_empty() {
+            if exported.is_none() {
+                return Ok(Self::kept_in_parts(*encoded, parts, arena));
+            }
+            // Few values have both.
+            let joined =
+                parts::join::<T>(&encoded, |it| parts.get(it).map(SharedNumbers::as_bytes));
+            result = joined.map(|joined| *encoded = joined);
+        }
         if result.is_err() || (exported.is_none() && encoded.len() <= COPIED) {
             let argument = result.map(|()| Self::Inline(Bytes::copy(&encoded)));
             encoded.clear();
@@ -129,6 +149,15 @@ impl Argument {
         let lent = append_buffers::<T>(exported, &mut encoded, room, arena)?;
         let lent = lent.into_iter().map(|buffer| (0, buffer)).collect();
         Ok(Self::with_buffers(Self::of(*encoded, arena), lent))
+    }
+
+    #[cold]
+    fn kept_in_parts(
+        encoded: Vec<u8>,
+        parts: Vec<SharedNumbers>,
+        arena: Option<&Arc<ArgumentArena>>,
+    ) -> Self {
+        Self::Kept(Box::new(KeptArgument::in_parts(Self::of(encoded, arena), parts)))
     }
 
     /// Adds the buffers that the lists in the argument refer to, in their order.
@@ -270,6 +299,9 @@ impl Argument {
 
     /// Returns the argument again, as a copy of its encoded bytes.
     pub(crate) fn copy(&self, arena: Option<&Arc<ArgumentArena>>) -> Self {
+        if let Some(again) = self.kept().and_then(|kept| kept.again(|head| head.copy(arena))) {
+            return Self::Kept(Box::new(again));
+        }
         let encoded = Self::of(self.as_bytes().to_vec(), arena);
         match self {
             Self::Buffered(buffered) => Self::with_buffers(encoded, buffered.buffers.clone()),

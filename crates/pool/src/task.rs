@@ -330,7 +330,8 @@ where
         let shared = self.pool.shared();
         let function = self.function()?;
         let limit = shared.config.supervisor.message_limit;
-        let encoded = Argument::encode(argument, limit, shared.arguments())
+        let keeps_parts = shared.most_kept() > 0;
+        let encoded = Argument::encode(argument, limit, shared.arguments(), keeps_parts)
             .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
         Ok((function, encoded))
     }

@@ -3,19 +3,22 @@
 //! A vector frees its memory with the alignment of its elements. So the memory of bytes can never
 //! become that of a `Vec<f32>`, and whoever allocates has to know the size of a number.
 
+mod shared;
+
 use std::fmt;
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
 use crate::copy::copy;
 use crate::memory::{try_vec_with_capacity, vec_with_capacity};
+pub use shared::{Memory, SharedNumbers};
 
 /// A number: a type whose values are all patterns of its bits.
 ///
 /// # Safety
 /// The type has no padding, each pattern of its bits is a value, and it has the size and alignment
 /// of an unsigned integer.
-pub unsafe trait Number: Copy + 'static {}
+pub unsafe trait Number: Copy + Send + Sync + 'static {}
 
 macro_rules! numbers {
     ($($number:ty)*) => {

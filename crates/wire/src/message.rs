@@ -14,8 +14,9 @@
 //! then     length of a text of granted resources       (Run with resources)
 //!
 //! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with shared buffers, 16
-//! with a trace context, 32 with resources, 64 with an argument that the host has kept. The bytes
-//! of a name, then of a trace context, and then of the resources end the head.
+//! with a trace context, 32 with resources, 64 with an argument that the host has kept, 128 with
+//! vectors in the argument that it has kept. The bytes of a name, then of a trace context, and then
+//! of the resources end the head.
 //! Flag of a Stop: 1 the worker stops after the next task, which it runs in its own process.
 //! Flag of a finished task: 1 the worker asks to be replaced.
 //! ```
@@ -95,12 +96,18 @@ pub struct Run<'a> {
 
 /// An argument that the host has kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
-    /// Number of bytes, less than 2^59.
-    pub length: u64,
-    /// The size of a number, if the encoded argument begins with how many numbers these bytes are,
-    /// which is not copied.
-    pub counted: Option<Unit>,
+pub enum Kept {
+    /// All of it.
+    Whole {
+        /// Number of bytes, less than 2^59.
+        length: u64,
+        /// The size of a number, if the encoded argument begins with how many numbers these bytes
+        /// are, which is not copied.
+        counted: Option<Unit>,
+    },
+    /// The vectors in it. The encoded argument ends with their
+    /// [table](brigade_codec::parts::Table).
+    Parts,
 }
 
 /// Several items in one frame. The worker reports an outcome for each item, then
@@ -206,10 +213,7 @@ const HAS_BUFFERS: u8 = 8;
 const HAS_CONTEXT: u8 = 16;
 const HAS_GRANT: u8 = 32;
 const IS_KEPT: u8 = 64;
-
-/// The flags of a run.
-const KNOWN: u8 =
-    IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS | HAS_CONTEXT | HAS_GRANT | IS_KEPT;
+const HAS_PARTS: u8 = 128;
 
 /// Flag of a finished task.
 const IS_WORN: u8 = 1;
@@ -237,7 +241,11 @@ impl<'a> ToWorker<'a> {
             | if run.has_buffers { HAS_BUFFERS } else { 0 }
             | if run.trace_context.is_some() { HAS_CONTEXT } else { 0 }
             | if run.granted.is_some() { HAS_GRANT } else { 0 }
-            | if run.kept.is_some() { IS_KEPT } else { 0 };
+            | match run.kept {
+                None => 0,
+                Some(Kept::Whole { .. }) => IS_KEPT,
+                Some(Kept::Parts) => HAS_PARTS,
+            };
         push(head, first_word(kind, flags, run.ring_index, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
@@ -254,7 +262,7 @@ impl<'a> ToWorker<'a> {
         if let Some(location) = run.location {
             push_location(head, location);
         }
-        if let Some(Kept { length, counted }) = run.kept {
+        if let Some(Kept::Whole { length, counted }) = run.kept {
             push(head, sized_word(length, counted));
         }
         if let Some(context) = run.trace_context {
@@ -319,10 +327,10 @@ impl<'a> ToWorker<'a> {
                 argument: reader.0,
             }));
         }
-        let types = if kind == RUN_NAME { reader.word()? } else { 0 };
-        if flags & !KNOWN != 0 {
-            return Err(MessageError::Decode("unknown flags"));
+        if flags & IS_KEPT != 0 && flags & HAS_PARTS != 0 {
+            return Err(MessageError::Decode("contradictory flags"));
         }
+        let types = if kind == RUN_NAME { reader.word()? } else { 0 };
         let chunk =
             if flags & IS_CHUNK != 0 { Some(split_chunk_word(reader.word()?)) } else { None };
         let limits = if flags & IS_LIMITED != 0 {
@@ -331,8 +339,12 @@ impl<'a> ToWorker<'a> {
             RunLimits::NONE
         };
         let location = if flags & IN_ARENA != 0 { Some(reader.location()?) } else { None };
-        let kept = if flags & IS_KEPT != 0 { Some(reader.sized()?) } else { None };
-        let kept = kept.map(|(length, counted)| Kept { length, counted });
+        let kept = if flags & IS_KEPT != 0 {
+            let (length, counted) = reader.sized()?;
+            Some(Kept::Whole { length, counted })
+        } else {
+            (flags & HAS_PARTS != 0).then_some(Kept::Parts)
+        };
         let context = if flags & HAS_CONTEXT != 0 { Some(reader.word()?) } else { None };
         let granted = if flags & HAS_GRANT != 0 { Some(reader.word()?) } else { None };
         let function = match kind {

@@ -47,6 +47,9 @@ pub struct Offered {
     pub length: u64,
     /// The size of a number, if the encoded value begins with how many numbers these bytes are.
     pub counted: Option<Unit>,
+    /// `true` if the bytes end with a [table](brigade_codec::parts::Table) of the vectors in the
+    /// value.
+    pub in_parts: bool,
 }
 
 /// A panic in a worker.

@@ -20,6 +20,7 @@
 mod caller;
 mod chunk;
 mod emitter;
+mod fetch;
 mod offered;
 
 use std::sync::Arc;
@@ -27,13 +28,12 @@ use std::time::Duration;
 
 use brigade_sys::arena::LeftBlock;
 use brigade_sys::clock;
-use brigade_sys::executable::EntryPoint;
-use brigade_sys::numbers::{Numbers, Unit};
+use brigade_sys::executable::{EntryPoint, OwnedArgument};
+use brigade_sys::numbers::Numbers;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
-    Finished, FinishedInline, FromWorker, Function, Item, Kept, Location, Outcome, Run, ToWorker,
-    Wanted,
+    Finished, FinishedInline, FromWorker, Function, Item, Location, Outcome, Run, ToWorker,
 };
 
 use crate::arenas::Arenas;
@@ -186,9 +186,10 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                     let owned = match run.kept {
                         None => None,
                         Some(kept) => {
+                            self.runner.calls.has_sent_large = true;
                             let arenas = self.runner.arenas.as_ref();
                             let is_known = self.turn != Turn::Copy;
-                            self.reporter.fetch(arenas, is_known, ring_index, kept)?
+                            self.reporter.fetch(arenas, is_known, &run, kept)?
                         }
                     };
                     let mut emitter = Emitter::new(&mut self.reporter, &self.slots, ring_index);
@@ -244,6 +245,9 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 self.reporter.announce()?;
             }
             self.runner.calls.leftover = Numbers::default();
+            if !self.runner.calls.parts.is_empty() {
+                self.runner.calls.parts = Vec::new();
+            }
             if self.runner.calls.result.capacity() > KEPT_BUFFER {
                 self.runner.calls.result = Vec::new();
             }
@@ -256,7 +260,7 @@ impl Runner {
     fn run<S: LinkSender>(
         &mut self,
         run: &Run<'_>,
-        owned: Option<(Numbers, bool)>,
+        owned: Option<OwnedArgument>,
         lent: &mut Lent,
         emitter: &mut Emitter<'_, S>,
     ) -> Answer {
@@ -355,30 +359,6 @@ impl<S: LinkSender> Reporter<S> {
 
     fn announce(&mut self) -> Result<(), LoopError> {
         self.sender.announce().map_err(LoopError::Send)
-    }
-
-    /// Gets an argument that the host has kept. Returns `None` if there is no memory for it.
-    #[cold]
-    fn fetch(
-        &mut self,
-        arenas: Option<&Arenas>,
-        is_known: bool,
-        ring_index: u16,
-        kept: Kept,
-    ) -> Result<Option<(Numbers, bool)>, LoopError> {
-        let (Some(arenas), Ok(length)) = (arenas, usize::try_from(kept.length)) else {
-            return Ok(None);
-        };
-        let unit = kept.counted.unwrap_or(Unit::BYTE);
-        loop {
-            let landing = arenas.results.landing(length, unit, is_known);
-            let Some(landing) = landing else { return Ok(None) };
-            let (block, address) = (landing.offset() as u64, landing.address());
-            self.send(&FromWorker::Wants(Wanted { ring_index, block, address }))?;
-            if let Some(numbers) = landing.wait() {
-                return Ok(Some((numbers, kept.counted.is_some())));
-            }
-        }
     }
 }
 

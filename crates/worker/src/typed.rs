@@ -3,10 +3,12 @@
 use std::any::type_name;
 use std::marker::PhantomData;
 
+use brigade_sys::arena::MOST_OFFERED;
 use brigade_sys::executable::{
-    Adapter, EntryError, EntryPoint, Invocation, WithBuffers, entry_point,
+    Adapter, EntryError, EntryPoint, Invocation, OwnedArgument, WithBuffers, entry_point,
 };
-use brigade_sys::numbers::Numbers;
+use brigade_sys::numbers::SharedNumbers;
+use brigade_wire::codec::parts::{self, Terms, decode_in_parts, encode_in_parts};
 use brigade_wire::codec::{self, CodecError, Owned};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::exporting;
@@ -40,15 +42,32 @@ where
             }
             return Ok(());
         }
+        let Invocation { result: into, limit, parts, .. } = invocation;
         let (encoded, exported) =
-            exporting(|| codec::encode(&result, invocation.result, invocation.limit));
+            exporting(|| encode_in_parts(&result, into, *limit, &IN_PARTS, parts.as_deref_mut()));
         encoded.map_err(|error| EntryError::Result(codec::chain(&error)))?;
         let Some(exported) = exported else { return Ok(()) };
+        if let Some(parts) = &mut invocation.parts {
+            join::<R>(parts, invocation.result)?;
+        }
         invocation.has_buffers = true;
         buffers::append(exported, invocation.result, invocation.limit, type_name::<R>())
             .map_err(EntryError::Result)
     }
 }
+
+/// Puts the vectors of a value with shared buffers back into it.
+fn join<R>(parts: &mut Vec<SharedNumbers>, result: &mut Vec<u8>) -> Result<(), EntryError> {
+    let parts = std::mem::take(parts);
+    if !parts.is_empty() {
+        let joined = parts::join::<R>(result, |it| parts.get(it).map(SharedNumbers::as_bytes));
+        *result = joined.map_err(|error| EntryError::Result(codec::chain(&error)))?;
+    }
+    Ok(())
+}
+
+/// Vectors that stay in this process's memory until the host has copied them.
+static IN_PARTS: Terms = Terms { least: parts::LEAST, most: MOST_OFFERED, has_addresses: true };
 
 /// Decodes the argument.
 #[inline]
@@ -56,7 +75,9 @@ pub(crate) fn decode<A: DeserializeOwned + 'static>(
     invocation: &mut Invocation<'_>,
 ) -> Result<A, EntryError> {
     let argument = match invocation.with_buffers {
-        None if invocation.owned.is_some() => decode_owned(&mut invocation.owned),
+        None if invocation.owned.is_some() => {
+            decode_owned(invocation.argument, &mut invocation.owned)
+        }
         None => codec::decode(invocation.argument),
         Some(with_buffers) => decode_with(with_buffers, invocation.argument),
     };
@@ -66,10 +87,16 @@ pub(crate) fn decode<A: DeserializeOwned + 'static>(
 /// Decodes an argument in memory of its own.
 #[cold]
 fn decode_owned<A: DeserializeOwned + 'static>(
-    owned: &mut Option<(Numbers, bool)>,
+    encoded: &[u8],
+    owned: &mut Option<OwnedArgument>,
 ) -> Result<A, CodecError> {
-    let (numbers, is_counted) = owned.take().unwrap_or_default();
-    Owned::new(numbers, is_counted).decode()
+    match owned.take() {
+        Some(OwnedArgument::Whole { numbers, is_counted }) => {
+            Owned::new(numbers, is_counted).decode()
+        }
+        Some(OwnedArgument::Parts(parts)) => decode_in_parts(encoded, parts),
+        None => codec::decode(encoded),
+    }
 }
 
 /// Decodes an argument that has shared buffers.

@@ -38,6 +38,35 @@
 //! # }
 //! ```
 //!
+//! With the type [`Packed`](crate::packed::Packed) in place of the attribute, a large vector is
+//! copied only once, as if it were the whole argument or result:
+//!
+//! ```
+//! use brigade::packed::Packed;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Picture {
+//!     name: String,
+//!     pixels: Packed<Vec<f32>>,
+//! }
+//!
+//! /// Makes all pixels brighter. A `Packed` vector is used like any vector.
+//! fn brighten(mut picture: Picture) -> Picture {
+//!     picture.pixels.iter_mut().for_each(|pixel| *pixel *= 1.5);
+//!     picture
+//! }
+//! # brigade::init_for_tests!();
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let pool = brigade::Pool::builder().workers(1).build()?;
+//!
+//! let picture = Picture { name: "sea".to_owned(), pixels: vec![0.5; 100].into() };
+//! let brighter = pool.submit(brighten, picture)?.wait()?;
+//! assert_eq!(brighter.pixels.into_inner(), [0.75; 100]);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # A buffer without copies
 //!
 //! A [`SharedBuf`](crate::SharedBuf) is a block of bytes in shared memory. A message contains only

@@ -54,6 +54,10 @@ fn main() {
             // A value in memory that it does not have, or behind a block outside of its arena.
             "offers" => offer(&mut worker, &run_frame, 4096),
             "offers-beyond" => offer(&mut worker, &run_frame, 1 << 50),
+            // Parts of a value that it does not have, that are larger than a message, or no table.
+            "offers-parts" => offer_parts(&mut worker, &run_frame, [8, 5 << 20, 4]),
+            "offers-large-parts" => offer_parts(&mut worker, &run_frame, [8, 1 << 50, 1]),
+            "offers-no-parts" => offer_parts(&mut worker, &run_frame, [8, 5 << 20, 3]),
             // An argument that it has got in the message.
             "wants" => want(&mut worker, &run_frame, 4096, 0),
             // The argument of a task, into memory that it does not have, or again and again.
@@ -106,8 +110,20 @@ fn emit(worker: &mut Worker, frame: &Frame, indices: Range<u32>, outcome: &Outco
 
 /// Offers a value in the first page of its memory, which is empty.
 fn offer(worker: &mut Worker, frame: &Frame, block: u64) {
-    let offered = Offered { block, address: 8, length: 5 << 20, counted: Unit::new(4) };
+    let (length, counted) = (5 << 20, Unit::new(4));
+    let offered = Offered { block, address: 8, length, counted, in_parts: false };
     worker.finish(frame, Outcome::Offered(offered));
+}
+
+/// Offers a value with one part: its address, its length and the size of a number.
+fn offer_parts(worker: &mut Worker, frame: &Frame, part: [u64; 3]) {
+    let words = part.into_iter().chain([0, 0, 1]);
+    let value: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    let (address, length) = (value.as_ptr().expose_provenance() as u64, value.len() as u64);
+    let offered = Offered { block: 4096, address, length, counted: None, in_parts: true };
+    worker.finish(frame, Outcome::Offered(offered));
+    // The value stays until the host has killed this process.
+    while worker.receiver.receive().is_ok() {}
 }
 
 /// Asks for an argument.

@@ -102,6 +102,9 @@ fn a_worker_that_lies_about_large_memory_is_killed() {
     for (mode, size) in [
         ("offers", 1),
         ("offers-beyond", 1),
+        ("offers-parts", 5 << 20),
+        ("offers-large-parts", 5 << 20),
+        ("offers-no-parts", 5 << 20),
         ("wants", 1),
         ("wants-nowhere", 5 << 20),
         ("wants-again", 5 << 20),

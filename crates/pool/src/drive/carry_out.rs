@@ -317,9 +317,10 @@ impl Core {
             let location = whole.and_then(Argument::location);
             let (location, argument): (_, &[u8]) = match (&inlined, location) {
                 (Some(inlined), _) => (None, inlined),
-                _ if kept.is_some() => (None, &[]),
                 (None, Some(location)) if reads_arena => (Some(location), &[]),
-                _ => (None, argument.as_bytes()),
+                _ => {
+                    kept.map_or_else(|| (None, argument.as_bytes()), |kept| kept.head(reads_arena))
+                }
             };
             let run = Run {
                 task,

@@ -14,17 +14,18 @@ use std::any::Any;
 use std::io;
 
 use brigade_scheduler::Event;
-use brigade_supervisor::note;
 use brigade_supervisor::threads::cleaner;
+use brigade_supervisor::{WorkerProcess, note};
 use brigade_sys::clock::now;
 use brigade_sys::foreign_memory::Part;
-use brigade_sys::numbers::{Numbers, Unit};
+use brigade_sys::numbers::Unit;
 use brigade_sys::process::Process;
 use brigade_wire::codec::Owned;
-use brigade_wire::{Finished, WorkerId};
+use brigade_wire::codec::parts::Table;
+use brigade_wire::{Finished, Offered, WorkerId};
 
 use super::deferred::Deferred;
-use super::large::{Large, ToCopy, Want};
+use super::large::{Large, Offer, ToCopy, Want};
 use super::outcome::{EventData, RunReport, ended_event, finish_chunk};
 use super::owner;
 use super::shared::{Core, Shared};
@@ -33,7 +34,7 @@ use crate::payload::Value;
 
 /// The end of a copy.
 enum Copied {
-    Value(Numbers),
+    Value(Owned),
     Argument,
     /// The worker has not the memory that it names.
     Lie(io::Error),
@@ -58,29 +59,14 @@ impl ToCopy {
         }
         let Self { process, large } = self;
         let copied = match &large {
-            Large::Value(offer) => {
-                let unit = offer.offered.counted.unwrap_or(Unit::BYTE);
-                let place = (offer.offered.address, offer.length);
-                let parts = spread::parts(offer.length, shared.cores);
-                let copy = |parts: &mut [Part<'_>]| spread(parts, Part::copy);
-                offer.loan.copy_offered(place, unit, parts, copy).map(Copied::Value)
-            }
-            Large::Argument(Want { bytes, address: Some(address), .. }) => {
-                let written = process
-                    .process()
-                    .map(|process| write(process, *address, bytes.as_bytes(), shared.cores));
-                written.unwrap_or(Ok(())).map(|()| Copied::Argument)
-            }
-            Large::Argument(Want { bytes, loan, .. }) => {
-                loan.fill(bytes.as_bytes());
-                Ok(Copied::Argument)
-            }
+            Large::Value(offer) => read(offer, shared.cores).map(Copied::Value),
+            Large::Argument(want) => give(want, &process, shared.cores).map(|()| Copied::Argument),
         };
         let copied = match copied {
             // Its number may have been another process's.
             _ if process.process().is_none_or(Process::has_ended) => Copied::Dead,
             Ok(copied) => copied,
-            Err(error) if error.raw_os_error() == Some(BAD_ADDRESS) => Copied::Lie(error),
+            Err(error) if is_lie(&error) => Copied::Lie(error),
             Err(error) => Copied::Refused(error),
         };
         let worker = process.worker();
@@ -88,6 +74,37 @@ impl ToCopy {
             core.end_copy(worker, &large, copied, shared, deferred);
         });
     }
+}
+
+/// Reads a value, and then its parts, if its worker says that it has some.
+fn read(offer: &Offer, cores: usize) -> io::Result<Owned> {
+    let copy = |address, length, unit| {
+        let spread = |parts: &mut [Part<'_>]| spread(parts, Part::copy);
+        offer.loan.copy_offered((address, length), unit, spread::parts(length, cores), spread)
+    };
+    let Offered { address, counted, in_parts, .. } = offer.offered;
+    let encoded = copy(address, offer.length, counted.unwrap_or(Unit::BYTE))?;
+    if !in_parts {
+        return Ok(Owned::new(encoded, counted.is_some()));
+    }
+    let table = Table::of(encoded.as_bytes()).ok_or(io::ErrorKind::InvalidData)?;
+    let lengths = table.parts.iter().map(|place| place.length);
+    let total = lengths.fold(offer.length, usize::saturating_add);
+    if total > offer.limit {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let parts = table.parts.iter().map(|place| copy(place.address, place.length, place.unit));
+    let parts = parts.collect::<io::Result<_>>()?;
+    Ok(Owned::in_parts(encoded, parts))
+}
+
+/// Gives a part of an argument to the worker that asked for it.
+fn give(want: &Want, process: &WorkerProcess, cores: usize) -> io::Result<()> {
+    let Some(address) = want.address else {
+        want.loan.fill(want.bytes());
+        return Ok(());
+    };
+    process.process().map_or(Ok(()), |process| write(process, address, want.bytes(), cores))
 }
 
 /// Writes bytes to an address of a worker.
@@ -107,6 +124,11 @@ pub(super) fn copy_left(work: Box<dyn Any + Send>, shared: &Shared) {
     if let Ok(to_copy) = work.downcast::<ToCopy>() {
         to_copy.copy(shared);
     }
+}
+
+/// Returns `true` if the worker has named memory that it does not have, or impossible parts.
+fn is_lie(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(BAD_ADDRESS) || error.kind() == io::ErrorKind::InvalidData
 }
 
 /// `EFAULT`.
@@ -135,13 +157,12 @@ impl Core {
             }
             Copied::Argument => {
                 if let Large::Argument(want) = large {
-                    want.bytes.delivered();
+                    want.bytes.deliver(want.part);
                 }
             }
-            Copied::Value(numbers) => {
+            Copied::Value(value) => {
                 let Large::Value(offer) = large else { return };
-                let is_counted = offer.offered.counted.is_some();
-                let value = Value::Owned(Box::new(Owned::new(numbers, is_counted)));
+                let value = Value::Owned(Box::new(value));
                 self.end_task(worker, &offer.finished, value, shared, deferred);
             }
         }

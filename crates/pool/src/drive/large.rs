@@ -12,6 +12,8 @@ use brigade_wire::{Finished, Offered, Outcome, Wanted};
 pub(super) struct Offer {
     pub(super) offered: Offered,
     pub(super) length: usize,
+    /// The most bytes of the value, with all of its parts.
+    pub(super) limit: usize,
     /// Releases the worker when it is dropped.
     pub(super) loan: Loan,
     /// With an empty value.
@@ -33,6 +35,8 @@ pub(super) enum Large {
 /// The argument of a task that has begun.
 pub(super) struct Want {
     pub(super) bytes: Arc<KeptBytes>,
+    /// The part of them.
+    pub(super) part: usize,
     /// Address in the worker; `None` if the block of the loan has the room.
     pub(super) address: Option<u64>,
     /// Releases the worker when it is dropped.
@@ -58,13 +62,19 @@ impl Want {
     ) -> Result<Self, String> {
         let address = Some(wanted.address).filter(|address| *address != 0);
         let results = results.filter(|results| address.is_none() || results.reaches());
-        let bytes = bytes.filter(|bytes| bytes.is_owed());
-        let bytes = bytes.ok_or("asked for an argument that it has, or that was not kept")?;
-        let room = if address.is_some() { 0 } else { bytes.as_bytes().len() };
+        let owed = bytes.and_then(|bytes| Some((bytes.owed()?, bytes)));
+        let (part, bytes) =
+            owed.ok_or("asked for an argument that it has, or that was not kept")?;
+        let length = bytes.part(part).map_or(0, <[u8]>::len);
+        let room = if address.is_some() { 0 } else { length };
         let block = usize::try_from(wanted.block).ok();
         let loan = results.zip(block).and_then(|(results, block)| results.loan_buffer(block, room));
         let loan = loan.ok_or("asked for an argument in a block that is out of bounds")?;
-        Ok(Self { bytes, address, loan })
+        Ok(Self { bytes, part, address, loan })
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.part(self.part).unwrap_or_default()
     }
 }
 
@@ -87,6 +97,6 @@ impl Offer {
             return Err("made an offer that is out of bounds".to_owned());
         };
         let finished = Finished { outcome: Outcome::Value(&[]), ..*finished };
-        Ok(Self { offered, length, loan, finished })
+        Ok(Self { offered, length, limit, loan, finished })
     }
 }

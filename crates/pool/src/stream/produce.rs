@@ -118,12 +118,12 @@ where
         let arena = self.shared.arguments();
         let (input, encoded) = match seed {
             None => {
-                let encoded = Argument::encode(&input, limit, arena);
+                let encoded = Argument::encode(&input, limit, arena, false);
                 (input, encoded)
             }
             Some(seed) => {
                 let seeded = (seed, input);
-                let encoded = Argument::encode(&seeded, limit, arena);
+                let encoded = Argument::encode(&seeded, limit, arena, false);
                 (seeded.1, encoded)
             }
         };

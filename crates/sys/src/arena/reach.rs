@@ -68,7 +68,7 @@ impl Reader {
 
 impl ResultArena {
     /// Returns `true` if the host has said that it reaches this process's memory.
-    pub(super) fn is_reached(&self) -> bool {
+    pub fn is_reached(&self) -> bool {
         control::offers(self.mapping()).load(Ordering::Acquire) == REACHES
     }
 }

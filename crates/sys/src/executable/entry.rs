@@ -1,7 +1,7 @@
 //! Puts task functions of every type behind one plain function pointer.
 
 use crate::error::EntryError;
-use crate::numbers::Numbers;
+use crate::numbers::{Numbers, SharedNumbers};
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -12,9 +12,8 @@ pub type EntryPoint = fn(&mut Invocation<'_>) -> Result<(), EntryError>;
 pub struct Invocation<'a> {
     /// The encoded argument.
     pub argument: &'a [u8],
-    /// The argument in memory of its own, in place of `argument`; and `true` if its encoding begins
-    /// with how many numbers these are.
-    pub owned: Option<(Numbers, bool)>,
+    /// The argument, or its parts, in memory of its own.
+    pub owned: Option<OwnedArgument>,
     /// Receives the encoded value.
     pub result: &'a mut Vec<u8>,
     /// Maximum number of bytes of the encoded value.
@@ -29,8 +28,24 @@ pub struct Invocation<'a> {
     /// Receives memory of the value that takes long to free, which can wait until the outcome is
     /// sent.
     pub leftover: Option<&'a mut Numbers>,
+    /// Receives the large vectors in the value, if it may be encoded without them.
+    pub parts: Option<&'a mut Vec<SharedNumbers>>,
     /// Set by the function if the encoded value ends with a list of shared buffers.
     pub has_buffers: bool,
+}
+
+/// An argument that was not copied to the worker as its encoded bytes.
+#[derive(Debug)]
+pub enum OwnedArgument {
+    /// Numbers, in place of the encoded argument.
+    Whole {
+        /// The numbers.
+        numbers: Numbers,
+        /// The encoding begins with how many they are.
+        is_counted: bool,
+    },
+    /// Vectors in the argument, whose encoding is without them.
+    Parts(Vec<Numbers>),
 }
 
 /// The type of [`Invocation::store_large`].
@@ -78,6 +93,7 @@ impl<'a> Invocation<'a> {
             outlet: None,
             with_buffers: None,
             leftover: None,
+            parts: None,
             has_buffers: false,
         }
     }
@@ -94,6 +110,7 @@ impl<'a> Invocation<'a> {
             outlet: self.outlet.as_deref_mut().map(|it| it as &mut dyn Outlet),
             with_buffers: self.with_buffers.map(|it| it as &WithBuffers<'_>),
             leftover: self.leftover.as_deref_mut(),
+            parts: self.parts.as_deref_mut(),
             has_buffers: self.has_buffers,
         }
     }

@@ -14,12 +14,14 @@ const VALUE_IN_ARENA: u8 = 22;
 const BUFFERED: u8 = 23;
 const BUFFERED_IN_ARENA: u8 = 24;
 const OFFERED: u8 = 25;
+const OFFERED_IN_PARTS: u8 = 26;
 
 pub(super) fn kind(outcome: &Outcome<'_>) -> u8 {
     match outcome {
         Outcome::Value(_) => VALUE,
         Outcome::InArena(_) => VALUE_IN_ARENA,
-        Outcome::Offered(_) => OFFERED,
+        Outcome::Offered(Offered { in_parts: false, .. }) => OFFERED,
+        Outcome::Offered(Offered { in_parts: true, .. }) => OFFERED_IN_PARTS,
         Outcome::Buffered(buffered) => match buffered.location {
             None => BUFFERED,
             Some(_) => BUFFERED_IN_ARENA,
@@ -37,7 +39,7 @@ pub(super) fn encode_head(outcome: &Outcome<'_>, head: &mut Vec<u8>) {
     match outcome {
         Outcome::Panicked(report) => append_report(head, report),
         Outcome::InArena(location) => push_location(head, *location),
-        Outcome::Offered(Offered { block, address, length, counted }) => {
+        Outcome::Offered(Offered { block, address, length, counted, .. }) => {
             push(head, *block);
             push(head, *address);
             push(head, sized_word(*length, *counted));
@@ -84,11 +86,12 @@ fn decode_other(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
                 Err(MessageError::Decode("bytes after an arena location"))
             }
         }
-        OFFERED => {
+        OFFERED | OFFERED_IN_PARTS => {
             let mut reader = Reader(payload);
             let (block, address) = (reader.word()?, reader.word()?);
             let (length, counted) = reader.sized()?;
-            let offered = Offered { block, address, length, counted };
+            let in_parts = kind == OFFERED_IN_PARTS;
+            let offered = Offered { block, address, length, counted, in_parts };
             if reader.0.is_empty() {
                 Ok(Outcome::Offered(offered))
             } else {

@@ -37,9 +37,13 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn kept()(count in 0..1_u64 << 55, counted in proptest::option::of(0..5_u32)) -> Kept {
+    fn kept()(
+        count in proptest::option::of(0..1_u64 << 55),
+        counted in proptest::option::of(0..5_u32),
+    ) -> Kept {
         let counted = counted.and_then(|power| Unit::new(1 << power));
-        Kept { length: count * counted.map_or(1, |unit| unit.get().into()), counted }
+        let length = |count: u64| count * counted.map_or(1, |unit| unit.get().into());
+        count.map_or(Kept::Parts, |count| Kept::Whole { length: length(count), counted })
     }
 }
 
@@ -68,6 +72,7 @@ fn from_worker(
             address: 8,
             length: 48,
             counted: Unit::new((nanos % 17) as u8),
+            in_parts: nanos.is_multiple_of(3),
         }),
         7 => Outcome::Buffered(Box::new(Buffered { location: None, payload: value })),
         8 => {
@@ -327,6 +332,13 @@ fn bytes_after_a_panic_report_are_an_error() {
 }
 
 #[test]
+fn an_argument_is_not_kept_in_two_ways() {
+    let words = [first_word(RUN_OFFSET, IS_KEPT | HAS_PARTS, 0, 1), 1, 2, 8];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    assert!(ToWorker::decode(&bytes).is_err());
+}
+
+#[test]
 fn numbers_of_an_impossible_size_are_an_error() {
     let run = |word: u64| {
         let words = [first_word(RUN_OFFSET, IS_KEPT, 0, 1), 1, 2, word];
@@ -335,7 +347,7 @@ fn numbers_of_an_impossible_size_are_an_error() {
     };
     let offer = |word: u64| {
         let mut bytes = Vec::new();
-        let offered = Offered { block: 1, address: 2, length: 0, counted: None };
+        let offered = Offered { block: 1, address: 2, length: 0, counted: None, in_parts: false };
         let outcome = Outcome::Offered(offered);
         FromWorker::Item(Item { ring_index: 0, index: 0, outcome }).encode_head(&mut bytes);
         let at = bytes.len() - 8;

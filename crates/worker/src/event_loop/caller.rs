@@ -2,10 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 
-use brigade_sys::arena::Offer;
-use brigade_sys::executable::{EntryError, EntryPoint, Invocation, Outlet, StoreLarge};
+use brigade_sys::arena::{OFFERED, Offer};
+use brigade_sys::executable::{
+    EntryError, EntryPoint, Invocation, Outlet, OwnedArgument, StoreLarge,
+};
 use brigade_sys::fork::Origin;
-use brigade_sys::numbers::Numbers;
+use brigade_sys::numbers::{Numbers, SharedNumbers};
+use brigade_wire::codec::{chain, parts};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::{Attempt, Location, Outcome, PanicReport, Run, TaskId};
 
@@ -24,9 +27,13 @@ pub(super) struct Calls {
     pub(super) result: Vec<u8>,
     /// Memory of the last value, which is freed once its outcome is sent.
     pub(super) leftover: Numbers,
+    /// The vectors in the last value, if it is encoded without them.
+    pub(super) parts: Vec<SharedNumbers>,
     /// The offer of the last value, if it stays in the memory above.
     pub(super) offered: Option<Offered>,
     pub(super) may_offer: bool,
+    /// The host has got something large before, so it has said whether this process may offer.
+    pub(super) has_sent_large: bool,
     /// Maximum size of a result.
     limit: usize,
     /// The worker's process, as opposed to a fork of it.
@@ -38,8 +45,10 @@ impl Calls {
         Self {
             result: Vec::new(),
             leftover: Numbers::default(),
+            parts: Vec::new(),
             offered: None,
             may_offer: true,
+            has_sent_large: false,
             limit,
             origin: Origin::here(),
         }
@@ -96,6 +105,11 @@ impl Store<'_> {
         self.location.get().is_some()
     }
 
+    /// Returns `true` if values may be offered, and the host reads the memory of this process.
+    fn is_reached(&self) -> bool {
+        self.offers && self.arenas.is_some_and(|arenas| arenas.results.is_reached())
+    }
+
     fn offer(&self, length: usize) -> Option<Offer> {
         self.origin.end_copy();
         self.arenas.filter(|_| self.offers)?.results.offer(length)
@@ -141,6 +155,7 @@ pub(super) struct Caller<'a> {
     store: &'a Store<'a>,
     invocation: Invocation<'a>,
     offered: &'a mut Option<Offered>,
+    has_sent_large: &'a mut bool,
 }
 
 impl<'a> Caller<'a> {
@@ -152,18 +167,21 @@ impl<'a> Caller<'a> {
         put: &'a mut StoreLarge<'a>,
         outlet: Option<&'a mut (dyn Outlet + 'a)>,
     ) -> Self {
-        let Calls { result, leftover, offered, limit, .. } = calls;
+        let Calls { result, leftover, parts, offered, has_sent_large, limit, .. } = calls;
         let mut invocation = Invocation::new(&[], result, *limit);
+        if *has_sent_large && store.is_reached() {
+            invocation.parts = Some(parts);
+        }
         invocation.store_large = Some(put);
         invocation.leftover = Some(leftover);
         invocation.outlet = outlet;
         let has_details =
             run.limits.are_some() || run.trace_context.is_some() || run.granted.is_some();
-        Self { run, has_details, store, invocation, offered }
+        Self { run, has_details, store, invocation, offered, has_sent_large }
     }
 
-    /// Sets the argument of the next call, if it has memory of its own.
-    pub(super) fn set_owned(&mut self, owned: Option<(Numbers, bool)>) {
+    /// Sets the argument of the next call, or its parts, if it has memory of its own.
+    pub(super) fn set_owned(&mut self, owned: Option<OwnedArgument>) {
         self.invocation.owned = owned;
     }
 
@@ -203,16 +221,18 @@ impl<'a> Caller<'a> {
         if self.has_details {
             context::clear_details();
         }
-        let Invocation { result, has_buffers, .. } = &self.invocation;
+        let Invocation { result, parts, has_buffers, .. } = &self.invocation;
         let is_in_message = matches!(performed, Ok(Ok(())))
             && result.len() < ARENA_THRESHOLD
             && !has_buffers
+            && parts.as_ref().is_none_or(|parts| parts.is_empty())
             && store.location.get().is_none()
             && store.offered.borrow().is_none();
         if is_in_message {
             None
         } else {
-            uncommon(performed, store, &self.invocation, self.offered)
+            *self.has_sent_large = true;
+            uncommon(performed, store, &mut self.invocation, self.offered)
         }
     }
 
@@ -265,13 +285,30 @@ fn perform(
     })
 }
 
+/// Offers the vectors in the value, if it is encoded without them, or puts them into it.
+fn offer_parts(store: &Store<'_>, invocation: &mut Invocation<'_>) -> Result<(), Box<EntryError>> {
+    let Some(parts) = invocation.parts.as_ref().filter(|parts| !parts.is_empty()) else {
+        return Ok(());
+    };
+    let total = parts.iter().map(|part| part.as_bytes().len()).sum::<usize>();
+    if let Some(offer) = store.offer(total.max(OFFERED)) {
+        *store.offered.borrow_mut() = Some(Offered::new(offer, Kept::Parts));
+        return Ok(());
+    }
+    let part = |index: usize| parts.get(index).map(SharedNumbers::as_bytes);
+    let joined = parts::join::<SharedNumbers>(invocation.result, part);
+    *invocation.result = joined.map_err(|error| EntryError::Result(chain(&error)))?;
+    Ok(())
+}
+
 #[cold]
 fn uncommon(
     answer: Performed,
     store: &Store<'_>,
-    invocation: &Invocation<'_>,
+    invocation: &mut Invocation<'_>,
     slot: &mut Option<Offered>,
 ) -> Answer {
+    let answer = answer.map(|performed| performed.and_then(|()| offer_parts(store, invocation)));
     let (location, offered) = (store.location.take(), store.offered.take());
     Some(match answer {
         Ok(Ok(())) if invocation.has_buffers => Box::new(Uncommon::WithBuffers),

@@ -21,6 +21,8 @@ pub(super) enum Kept {
     /// [`Calls::leftover`]. The encoded value begins with how many numbers these are if they are
     /// counted.
     Leftover { is_counted: bool },
+    /// [`Calls::parts`]. The value in [`Calls::result`] is encoded without them.
+    Parts,
 }
 
 impl Offered {
@@ -40,6 +42,7 @@ impl Offered {
             address: bytes.as_ptr().expose_provenance() as u64,
             length: bytes.len() as u64,
             counted,
+            in_parts: matches!(self.memory, Kept::Parts),
         })
     }
 
@@ -59,6 +62,13 @@ impl Offered {
 impl Kept {
     /// Returns the outcome with a copy of the value.
     fn stored<'a>(self, store: &Store<'_>, calls: &'a mut Calls) -> Outcome<'a> {
+        if let Self::Parts = self {
+            let part = |index: usize| Some(calls.parts.get(index)?.as_bytes());
+            match codec::parts::join::<Numbers>(&calls.result, part) {
+                Ok(joined) => calls.result = joined,
+                Err(error) => return Outcome::ResultCodec(codec::chain(&error)),
+            }
+        }
         let Self::Leftover { is_counted } = self else {
             let location = store.put(&[&calls.result]);
             return location.map_or(Outcome::Value(&calls.result), Outcome::InArena);
@@ -81,8 +91,11 @@ mod tests {
     use std::os::fd::AsFd;
     use std::sync::Arc;
 
-    use brigade_sys::arena::{OFFERED, ResultArena, ResultView, Terms};
+    use brigade_sys::arena::{self, OFFERED, ResultArena, ResultView};
     use brigade_sys::control::ControlSocket;
+
+    use brigade_wire::codec::packed::Packed;
+    use brigade_wire::codec::parts::{Terms, encode_in_parts};
 
     use super::*;
     use crate::arenas::Arenas;
@@ -91,9 +104,9 @@ mod tests {
     /// Returns the host's end of an arena of `bytes` bytes, and the arenas of this process as its
     /// worker, which may offer.
     fn arenas(bytes: usize) -> (Arc<ResultView>, Arenas) {
-        let host = ResultView::create("test", bytes, usize::MAX, Terms::default()).unwrap();
+        let host = ResultView::create("test", bytes, usize::MAX, arena::Terms::default()).unwrap();
         let descriptor = host.as_fd().try_clone_to_owned().unwrap();
-        let results = ResultArena::open(descriptor, host.len(), Terms::default()).unwrap();
+        let results = ResultArena::open(descriptor, host.len(), arena::Terms::default()).unwrap();
         host.set_worker(std::process::id());
         let (offset, length) = results.put(&[&vec![1; OFFERED]]).unwrap();
         drop(host.loan(offset, length).unwrap());
@@ -124,11 +137,14 @@ mod tests {
         }
     }
 
+    static TERMS: Terms = Terms { least: 1, most: usize::MAX, has_addresses: true };
+
     #[test]
     fn a_refused_value_is_sent_through_the_arena_or_the_link() {
         for room in [8 * OFFERED, OFFERED + (1 << 16)] {
             let counted = Kept::Leftover { is_counted: true };
-            for memory in [Kept::Result, counted, Kept::Leftover { is_counted: false }] {
+            let bytes = Kept::Leftover { is_counted: false };
+            for memory in [Kept::Result, counted, bytes, Kept::Parts] {
                 let (host, arenas) = arenas(room);
                 let mut calls = Calls::new(usize::MAX);
                 let value = vec![7_u8; OFFERED + (1 << 17)];
@@ -142,6 +158,13 @@ mod tests {
                     Kept::Leftover { is_counted: false } => {
                         expected.clone_from(&value);
                         calls.leftover = Numbers::of(value);
+                    }
+                    Kept::Parts => {
+                        let value = ("x".to_owned(), Packed::new(numbers));
+                        codec::encode(&value, &mut expected, usize::MAX).unwrap();
+                        let Calls { result, parts, .. } = &mut calls;
+                        encode_in_parts(&value, result, usize::MAX, &TERMS, Some(parts)).unwrap();
+                        assert_eq!(calls.parts.len(), 1);
                     }
                     Kept::Result => {
                         expected.clone_from(&value);

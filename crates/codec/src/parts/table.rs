@@ -1,0 +1,90 @@
+//! The table of the parts at the end of an encoded value.
+
+use brigade_sys::numbers::Unit;
+
+use super::scope::{Added, Mark};
+use crate::contiguous::Prefix;
+
+/// A value has no more parts.
+pub(super) const MOST: usize = 64;
+
+/// An address, a length, a unit and a mark.
+const ENTRY: usize = 3 * 8 + size_of::<Mark>();
+
+/// The end of the bytes of a value that was encoded in parts, and the bytes before.
+#[derive(Debug)]
+pub struct Table<'a> {
+    pub(super) head: &'a [u8],
+    /// The parts, in the order of their marks.
+    pub parts: Vec<Place>,
+}
+
+/// The place of a part in the process that has encoded the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Its address, or 0.
+    pub address: u64,
+    /// Its number of bytes.
+    pub length: usize,
+    /// The size of a number.
+    pub unit: Unit,
+    pub(super) mark: Mark,
+}
+
+impl<'a> Table<'a> {
+    /// Finds the table of an encoded value. Returns `None` if there is none, and for more parts or
+    /// other numbers than there can be.
+    pub fn of(encoded: &'a [u8]) -> Option<Self> {
+        read(encoded, MOST)
+    }
+
+    pub(super) fn join<'b>(&self, part: impl Fn(usize) -> Option<&'b [u8]>) -> Option<Vec<u8>> {
+        let lengths = (0..self.parts.len()).map(|index| Some(part(index)?.len()));
+        let total = lengths.sum::<Option<usize>>()?;
+        let mut joined = Vec::with_capacity(self.head.len() + total);
+        let mut rest = self.head;
+        for (index, Place { mark, .. }) in self.parts.iter().enumerate() {
+            let part = part(index)?;
+            let at = rest.windows(mark.len()).position(|bytes| bytes == mark)?;
+            // The byte before a mark is its length.
+            joined.extend_from_slice(&rest[..at.checked_sub(1)?]);
+            joined.extend_from_slice(Prefix::of(part.len()).as_slice());
+            joined.extend_from_slice(part);
+            rest = &rest[at + mark.len()..];
+        }
+        joined.extend_from_slice(rest);
+        Some(joined)
+    }
+}
+
+pub(super) fn read(encoded: &[u8], most: usize) -> Option<Table<'_>> {
+    let (rest, count) = encoded.split_last_chunk()?;
+    let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+    let length = (1..=most).contains(&count).then(|| count * ENTRY)?;
+    let (head, entries) = rest.split_at_checked(rest.len().checked_sub(length)?)?;
+    let parts = entries.chunks_exact(ENTRY).map(Place::read).collect::<Option<_>>()?;
+    Some(Table { head, parts })
+}
+
+pub(super) fn append(added: &[Added], has_addresses: bool, into: &mut Vec<u8>) {
+    for Added { mark, part } in added {
+        let bytes = part.as_bytes();
+        let address = if has_addresses { bytes.as_ptr().expose_provenance() } else { 0 };
+        for word in [address as u64, bytes.len() as u64, part.unit().get().into()] {
+            into.extend_from_slice(&word.to_le_bytes());
+        }
+        into.extend_from_slice(mark);
+    }
+    into.extend_from_slice(&(added.len() as u64).to_le_bytes());
+}
+
+impl Place {
+    fn read(entry: &[u8]) -> Option<Self> {
+        let (words, mark) = entry.split_last_chunk()?;
+        let word = |index: usize| Some(u64::from_le_bytes(*words.get(8 * index..)?.first_chunk()?));
+        let (address, length) = (word(0)?, usize::try_from(word(1)?).ok()?);
+        let unit = Unit::new(u8::try_from(word(2)?).ok()?)?;
+        unit.count(length)?;
+        Some(Self { address, length, unit, mark: *mark })
+    }
+}

@@ -1,0 +1,201 @@
+//! Values in parts against the same values encoded together.
+
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::*;
+use crate::packed::{self, Packed};
+use crate::{Encoded, chain, encode};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Mixed {
+    before: u32,
+    #[serde(with = "packed")]
+    bytes: Vec<u8>,
+    #[serde(with = "packed")]
+    floats: Box<[f32]>,
+    between: Option<String>,
+    list: Vec<(Packed<Vec<u16>>, u8)>,
+    end: Result<Packed<Box<[i64]>>, String>,
+}
+
+fn mixed() -> impl Strategy<Value = Mixed> {
+    let floats = any::<Vec<f32>>().prop_map(Vec::into_boxed_slice);
+    let list = proptest::collection::vec(
+        (proptest::collection::vec(any::<u16>(), 0..5), any::<u8>()),
+        0..80,
+    );
+    let list = list.prop_map(|list| {
+        list.into_iter().map(|(packed, number)| (Packed::new(packed), number)).collect()
+    });
+    let end = any::<Result<Box<[i64]>, String>>().prop_map(|end| end.map(Packed::new));
+    let whole = (any::<u32>(), any::<Vec<u8>>(), floats, any::<Option<String>>(), list, end);
+    whole.prop_map(|(before, bytes, floats, between, list, end)| Mixed {
+        before,
+        bytes,
+        floats,
+        between,
+        list,
+        end,
+    })
+}
+
+static TERMS: Terms = Terms { least: 3, most: 1000, has_addresses: true };
+
+fn in_parts<T: Serialize + 'static>(value: &T) -> (Vec<u8>, Vec<SharedNumbers>) {
+    let (mut encoded, mut parts) = (Vec::new(), Vec::new());
+    encode_in_parts(value, &mut encoded, usize::MAX, &TERMS, Some(&mut parts)).expect("encodes");
+    (encoded, parts)
+}
+
+fn together_of<T: Serialize + 'static>(value: &T) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    encode(value, &mut encoded, usize::MAX).expect("encodes");
+    encoded
+}
+
+fn copies(parts: &[SharedNumbers]) -> Vec<Numbers> {
+    parts.iter().map(|part| Numbers::copy_of(part.as_bytes(), part.unit()).unwrap()).collect()
+}
+
+proptest! {
+    #[test]
+    fn values_in_parts_decode_to_themselves(value in mixed()) {
+        let (encoded, parts) = in_parts(&value);
+        let together = together_of(&value);
+        if parts.is_empty() {
+            prop_assert_eq!(encoded, together);
+            return Ok(());
+        }
+        let total: usize = parts.iter().map(|part| part.as_bytes().len()).sum();
+        prop_assert!(total <= TERMS.most && parts.len() <= table::MOST);
+        let table = Table::of(&encoded).expect("a table");
+        for (place, part) in table.parts.iter().zip(&parts) {
+            let address = part.as_bytes().as_ptr().addr() as u64;
+            let (length, unit) = (part.as_bytes().len(), part.unit());
+            prop_assert_eq!(*place, Place { address, length, unit, mark: place.mark });
+        }
+        let joined = table.join(|index| Some(parts.get(index)?.as_bytes()));
+        prop_assert_eq!(joined.as_ref(), Some(&together));
+        prop_assert_eq!(decode_in_parts::<Mixed>(&encoded, copies(&parts)).unwrap(), value);
+        let bytes: Encoded = decode_in_parts(&encoded, copies(&parts)).unwrap();
+        prop_assert_eq!(bytes.as_slice(), together);
+        // As a liar may send them.
+        for cut in (0..encoded.len()).step_by(31) {
+            let _ = Table::of(&encoded[..cut]).map(|table| table.join(|_| Some(&[])));
+            let _ = decode_in_parts::<Mixed>(&encoded[..cut], copies(&parts));
+            let mut changed = encoded.clone();
+            changed[cut] ^= 0xff;
+            let _ = Table::of(&changed).map(|table| table.join(|_| Some(&[])));
+            let _ = decode_in_parts::<Mixed>(&changed, copies(&parts));
+        }
+    }
+}
+
+#[test]
+fn a_packed_vector_keeps_its_memory() {
+    let packed = Packed::new(vec![1_u64, 2, 3]);
+    let address = packed.as_ptr();
+    let (encoded, parts) = in_parts(&(7_u8, packed));
+    assert_eq!(parts[0].as_bytes().as_ptr(), address.cast());
+    let numbers = Numbers::of(vec![1_u64, 2, 3]);
+    let arrived = numbers.as_bytes().as_ptr();
+    let (_, packed): (u8, Packed<Vec<u64>>) = decode_in_parts(&encoded, vec![numbers]).unwrap();
+    let numbers = packed.into_inner();
+    assert_eq!((numbers.as_ptr().cast(), numbers), (arrived, vec![1, 2, 3]));
+}
+
+#[test]
+fn values_in_parts_keep_to_the_limit() {
+    let value = ("text".to_owned(), Packed::new(vec![1_u32; 100]));
+    let encode = |limit| {
+        let (mut encoded, mut parts) = (vec![9], Vec::new());
+        let result = encode_in_parts(&value, &mut encoded, limit, &TERMS, Some(&mut parts));
+        if result.is_err() {
+            assert_eq!((&encoded, parts.len()), (&vec![9], 0));
+        }
+        result.map(|()| (encoded.len() - 1, parts.len()))
+    };
+    let (used, parts) = encode(500).expect("fits");
+    assert_eq!(parts, 1);
+    let error = encode(used + 400 - 1).expect_err("too large");
+    assert!(matches!(error, CodecError::TooLarge { .. }), "{error}");
+    assert_eq!(encode(used + 400).expect("fits exactly"), (used, 1));
+}
+
+#[test]
+fn more_vectors_than_there_may_be_stay_in_the_value() {
+    for (count, length, are_parts) in
+        [(64, 3, true), (65, 3, false), (2, 500, true), (2, 501, false), (1, 1001, false)]
+    {
+        let value = vec![Packed::new(vec![7_u8; length]); count];
+        let (encoded, parts) = in_parts(&value);
+        assert_eq!(parts.len(), if are_parts { count } else { 0 }, "{count} of {length} bytes");
+        if parts.is_empty() {
+            assert_eq!(encoded, together_of(&value));
+        }
+    }
+}
+
+#[test]
+fn addresses_are_hidden_on_demand() {
+    static HIDDEN: Terms = Terms { has_addresses: false, ..TERMS };
+    let (mut encoded, mut parts) = (Vec::new(), Vec::new());
+    let value = (1_u8, Packed::new(vec![1_u8; 100]));
+    encode_in_parts(&value, &mut encoded, usize::MAX, &HIDDEN, Some(&mut parts)).expect("encodes");
+    assert_eq!(Table::of(&encoded).expect("a table").parts[0].address, 0);
+}
+
+/// A value whose own code encodes another one with this codec and with postcard.
+struct Nested(Packed<Vec<u16>>);
+
+impl Serialize for Nested {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let inner = (1_u8, self.0.clone());
+        let mut bytes = together_of(&inner);
+        bytes.extend(postcard::to_extend(&inner, Vec::new()).expect("encodes"));
+        let (encoded, parts) = in_parts(&inner);
+        assert_eq!(parts.len(), 1);
+        bytes.extend(decode_in_parts::<Encoded>(&encoded, copies(&parts)).unwrap().as_slice());
+        (bytes, &self.0).serialize(serializer)
+    }
+}
+
+#[test]
+fn what_a_value_encodes_itself_has_no_parts() {
+    let value = (String::new(), Nested(Packed::new(vec![7, 8, 9])));
+    let inner = together_of(&(1_u8, value.1.0.clone()));
+    let (encoded, parts) = in_parts(&value);
+    assert_eq!(parts.len(), 1);
+    let (_, (bytes, packed)): (String, (Vec<u8>, Packed<Vec<u16>>)) =
+        decode_in_parts(&encoded, copies(&parts)).unwrap();
+    assert_eq!((bytes, packed), (inner.repeat(3), value.1.0));
+}
+
+#[test]
+fn parts_that_no_field_takes_are_an_error() {
+    let (encoded, parts) = in_parts(&(String::new(), Packed::new(vec![1_u8; 100])));
+    let error = decode_in_parts::<(String, Vec<u8>)>(&encoded, copies(&parts)).unwrap_err();
+    assert!(chain(&error).contains("use `packed`"), "{}", chain(&error));
+    let wrong = vec![Numbers::of(vec![1_u16; 50])];
+    decode_in_parts::<(String, Packed<Vec<u8>>)>(&encoded, wrong).expect_err("of another size");
+    decode_in_parts::<(String, Packed<Vec<u8>>)>(&encoded, Vec::new()).expect_err("none");
+}
+
+#[test]
+fn impossible_tables_are_no_tables() {
+    let table = |count: u64, unit: u64, length: u64| {
+        let mut bytes = vec![0; 100 * 40];
+        for word in [8, length, unit, 0, 0, count] {
+            bytes.extend(u64::to_le_bytes(word));
+        }
+        Table::of(&bytes).is_some()
+    };
+    assert!(table(1, 4, 8));
+    for (count, unit, length) in
+        [(0, 4, 8), (65, 4, 8), (u64::MAX, 4, 8), (1, 3, 9), (1, 0, 8), (1, 4, 7), (1, 260, 8)]
+    {
+        assert!(!table(count, unit, length), "{count} {unit} {length}");
+    }
+    assert!(Table::of(&[]).is_none());
+}

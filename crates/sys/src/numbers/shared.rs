@@ -1,0 +1,72 @@
+//! Numbers with several owners.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Number, Numbers, Unit, as_bytes};
+
+/// Implemented for memory that holds numbers of one size.
+pub trait Memory: Send + Sync + 'static {
+    /// Returns the bytes of the numbers in memory.
+    fn as_bytes(&self) -> &[u8];
+    /// Returns the size of a number.
+    fn unit(&self) -> Unit;
+}
+
+/// Numbers that stay where they are, unchanged, until their last owner has dropped them.
+#[derive(Clone)]
+pub struct SharedNumbers(Arc<dyn Memory>);
+
+impl SharedNumbers {
+    /// Becomes an owner of the memory.
+    pub fn of(memory: Arc<impl Memory>) -> Self {
+        Self(memory)
+    }
+
+    /// Returns the bytes of the numbers in memory.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Returns the size of a number.
+    pub fn unit(&self) -> Unit {
+        self.0.unit()
+    }
+}
+
+impl<N: Number> Memory for Vec<N> {
+    fn as_bytes(&self) -> &[u8] {
+        as_bytes(self)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::of::<N>()
+    }
+}
+
+impl<N: Number> Memory for Box<[N]> {
+    fn as_bytes(&self) -> &[u8] {
+        as_bytes(self)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::of::<N>()
+    }
+}
+
+impl Memory for Numbers {
+    fn as_bytes(&self) -> &[u8] {
+        self.as_bytes()
+    }
+
+    fn unit(&self) -> Unit {
+        self.unit()
+    }
+}
+
+impl fmt::Debug for SharedNumbers {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The numbers belong to the user and may be many.
+        write!(out, "SharedNumbers({} bytes)", self.as_bytes().len())
+    }
+}
