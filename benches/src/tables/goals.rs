@@ -152,6 +152,42 @@ const GOALS: &[Goal] = &[
         AtMost(1.5),
     ),
     goal(
+        "16 MiB in a struct, in, over the vector alone",
+        Ratio(
+            ring("payload", "struct_in_16777216_seconds"),
+            ring("payload", "in_16777216_seconds"),
+        ),
+        Unit::Times,
+        AtMost(1.1),
+    ),
+    goal(
+        "16 MiB in a struct, out, over the vector alone",
+        Ratio(
+            ring("payload", "struct_out_16777216_seconds"),
+            ring("payload", "out_16777216_seconds"),
+        ),
+        Unit::Times,
+        AtMost(1.1),
+    ),
+    goal(
+        "256 MiB in a struct, in, over the vector alone",
+        Ratio(
+            ring("payload", "struct_in_268435456_seconds"),
+            ring("payload", "in_268435456_seconds"),
+        ),
+        Unit::Times,
+        AtMost(1.1),
+    ),
+    goal(
+        "256 MiB in a struct, out, over the vector alone",
+        Ratio(
+            ring("payload", "struct_out_268435456_seconds"),
+            ring("payload", "out_268435456_seconds"),
+        ),
+        Unit::Times,
+        AtMost(1.1),
+    ),
+    goal(
         "hand-over in place, slowest size from 64 KiB to 1 GiB over the fastest",
         Figure(ring("handover", "trusted_spread_times")),
         Unit::Times,
