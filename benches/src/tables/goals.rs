@@ -6,6 +6,7 @@ use crate::results::{Key, Results, Summary, key};
 
 mod cluster;
 mod fresh;
+mod payload;
 mod sandbox;
 mod small;
 
@@ -126,66 +127,6 @@ const GOALS: &[Goal] = &[
         Share(EACH, ring("throughput", "each_8_workers_per_second")),
         Unit::Percent,
         AtLeast(70.0),
-    ),
-    goal(
-        "16 MiB in, over a copy",
-        Ratio(ring("payload", "in_16777216_seconds"), raw("payload", "copy_16777216_seconds")),
-        Unit::Times,
-        AtMost(1.5),
-    ),
-    goal(
-        "16 MiB out, over a copy",
-        Ratio(ring("payload", "out_16777216_seconds"), raw("payload", "copy_16777216_seconds")),
-        Unit::Times,
-        AtMost(1.5),
-    ),
-    goal(
-        "256 MiB in, over a copy",
-        Ratio(ring("payload", "in_268435456_seconds"), raw("payload", "copy_268435456_seconds")),
-        Unit::Times,
-        AtMost(1.5),
-    ),
-    goal(
-        "256 MiB out, over a copy",
-        Ratio(ring("payload", "out_268435456_seconds"), raw("payload", "copy_268435456_seconds")),
-        Unit::Times,
-        AtMost(1.5),
-    ),
-    goal(
-        "16 MiB in a struct, in, over the vector alone",
-        Ratio(
-            ring("payload", "struct_in_16777216_seconds"),
-            ring("payload", "in_16777216_seconds"),
-        ),
-        Unit::Times,
-        AtMost(1.1),
-    ),
-    goal(
-        "16 MiB in a struct, out, over the vector alone",
-        Ratio(
-            ring("payload", "struct_out_16777216_seconds"),
-            ring("payload", "out_16777216_seconds"),
-        ),
-        Unit::Times,
-        AtMost(1.1),
-    ),
-    goal(
-        "256 MiB in a struct, in, over the vector alone",
-        Ratio(
-            ring("payload", "struct_in_268435456_seconds"),
-            ring("payload", "in_268435456_seconds"),
-        ),
-        Unit::Times,
-        AtMost(1.1),
-    ),
-    goal(
-        "256 MiB in a struct, out, over the vector alone",
-        Ratio(
-            ring("payload", "struct_out_268435456_seconds"),
-            ring("payload", "out_268435456_seconds"),
-        ),
-        Unit::Times,
-        AtMost(1.1),
     ),
     goal(
         "hand-over in place, slowest size from 64 KiB to 1 GiB over the fastest",
@@ -349,7 +290,9 @@ const GOALS: &[Goal] = &[
 ];
 
 fn goals() -> impl Iterator<Item = &'static Goal> {
-    GOALS.iter().chain(fresh::GOALS).chain(small::GOALS).chain(sandbox::GOALS).chain(cluster::GOALS)
+    [GOALS, payload::GOALS, fresh::GOALS, small::GOALS, sandbox::GOALS, cluster::GOALS]
+        .into_iter()
+        .flatten()
 }
 
 /// Returns a table with one row for each goal.

@@ -34,7 +34,7 @@ pub fn encode<T: Serialize + 'static>(
     limit: usize,
 ) -> Result<(), CodecError> {
     // It may be encoded within another value, which has parts.
-    let _scope = Scope::of::<T>(None);
+    let _scope = Scope::open::<T>(0);
     encode_here(value, into, limit)
 }
 

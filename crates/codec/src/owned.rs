@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::Encoded;
     use crate::packed::Packed;
-    use crate::parts::{Terms, encode_in_parts};
+    use crate::parts::{Addresses, encode_in_parts};
 
     fn decode_numbers<R: DeserializeOwned + 'static>(
         numbers: Numbers,
@@ -135,13 +135,12 @@ mod tests {
         assert!(decode_numbers::<(String, Vec<f32>)>(numbers(), true).is_err());
     }
 
-    static TERMS: Terms = Terms { least: 1, most: 100, has_addresses: false };
-
     #[test]
     fn a_value_in_parts_is_decoded_with_them() {
         let value = (Ok::<_, String>(Packed::new(vec![1_u16, 2])), 3_u8);
         let (mut encoded, mut parts) = (Vec::new(), Vec::new());
-        encode_in_parts(&value, &mut encoded, 200, &TERMS, Some(&mut parts)).unwrap();
+        encode_in_parts(&value, &mut encoded, 200, (100, Addresses::Hidden), Some(&mut parts))
+            .unwrap();
         let value_in_parts =
             Owned::in_parts(Numbers::of(encoded), vec![Numbers::of(vec![1_u16, 2])]);
         assert_eq!(value_in_parts.len(), 1 + 17 + 1 + 48 + 4);

@@ -23,16 +23,12 @@ use serde::de::DeserializeOwned;
 use crate::codec::{decode, encode_here};
 use crate::contiguous::Form;
 use crate::error::{CodecError, MalformedParts, UntakenParts};
-pub use scope::Terms;
 use scope::{Scope, arriving};
-pub use table::{Place, Table};
-
-/// Packed vectors of fewer bytes are not worth a copy of their own.
-pub const LEAST: usize = 1 << 20;
+pub use table::{Addresses, Place, Table};
 
 /// Appends the encoded value to `into`, without its large packed vectors, which it puts into
 /// `parts`. The encoding ends with a [`Table`] if there are any. Together they have up to `limit`
-/// bytes. Without `parts`, this is [`encode`](crate::encode).
+/// bytes, and the vectors up to `most`. Without `parts`, this is [`encode`](crate::encode).
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
@@ -41,16 +37,23 @@ pub fn encode_in_parts<T: Serialize + 'static>(
     value: &T,
     into: &mut Vec<u8>,
     limit: usize,
-    terms: &'static Terms,
+    (most, addresses): (usize, Addresses),
     parts: Option<&mut Vec<SharedNumbers>>,
 ) -> Result<(), CodecError> {
     let length = into.len();
-    let scope = Scope::of::<T>(parts.is_some().then_some(terms));
+    let scope = Scope::open::<T>(if parts.is_some() { most.min(limit) } else { 0 });
     encode_here(value, into, limit)?;
     match (scope, parts) {
         // Out of line, and not through the result, so that small values stay as fast.
         (Some(scope), Some(parts)) if !scope.is_empty() => {
-            finish::<T>(&scope, terms, into, length, limit).map(|added| *parts = added)
+            *parts = finish(&scope, addresses, into);
+            let total = parts.iter().map(|part| part.as_bytes().len());
+            if total.fold(into.len() - length, usize::saturating_add) <= limit {
+                return Ok(());
+            }
+            parts.clear();
+            into.truncate(length);
+            Err(CodecError::TooLarge { type_name: type_name::<T>(), limit })
         }
         _ => Ok(()),
     }
@@ -58,30 +61,10 @@ pub fn encode_in_parts<T: Serialize + 'static>(
 
 /// Appends the table of the parts.
 #[cold]
-fn finish<T>(
-    scope: &Scope,
-    terms: &Terms,
-    into: &mut Vec<u8>,
-    length: usize,
-    limit: usize,
-) -> Result<Vec<SharedNumbers>, CodecError> {
+fn finish(scope: &Scope, addresses: Addresses, into: &mut Vec<u8>) -> Vec<SharedNumbers> {
     let added = scope.take();
-    let total: usize = added.iter().map(|added| added.part.as_bytes().len()).sum();
-    table::append(&added, terms.has_addresses, into);
-    if (into.len() - length).saturating_add(total) > limit {
-        into.truncate(length);
-        return Err(CodecError::TooLarge { type_name: type_name::<T>(), limit });
-    }
-    let parts: Vec<_> = added.into_iter().map(|added| added.part).collect();
-    if parts.len() <= table::MOST && total <= terms.most {
-        return Ok(parts);
-    }
-    let joined = table::read(&into[length..], parts.len());
-    let part = |index: usize| parts.get(index).map(SharedNumbers::as_bytes);
-    let joined = joined.and_then(|table| table.join(part));
-    into.truncate(length);
-    into.extend(joined.ok_or_else(|| malformed::<T>())?);
-    Ok(Vec::new())
+    table::append(&added, addresses, into);
+    added.into_iter().map(|added| added.part).collect()
 }
 
 /// Decodes a value that was encoded in parts, which it takes.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentArena, MOST_OFFERED, SharedBlock};
 use brigade_sys::numbers::SharedNumbers;
-use brigade_wire::codec::parts::{self, Terms, encode_in_parts};
+use brigade_wire::codec::parts::{self, Addresses, encode_in_parts};
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::{SharedBuf, exporting};
@@ -25,7 +25,7 @@ pub use value::{ArenaValue, BufferedValue, Value};
 pub(crate) use value::{Outcome, decode_with};
 
 /// Packed vectors that stay in the memory of the argument.
-static KEPT_PARTS: Terms = Terms { least: parts::LEAST, most: MOST_OFFERED, has_addresses: false };
+const KEPT_PARTS: (usize, Addresses) = (MOST_OFFERED, Addresses::Hidden);
 
 /// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;
@@ -126,7 +126,7 @@ impl Argument {
         let mut parts = Vec::new();
         let (mut result, exported) = exporting(|| {
             let parts = keeps_parts.then_some(&mut parts);
-            encode_in_parts(value, &mut encoded, limit, &KEPT_PARTS, parts)
+            encode_in_parts(value, &mut encoded, limit, KEPT_PARTS, parts)
         });
         if !parts.is_empty() {
             if exported.is_none() {

@@ -8,7 +8,7 @@ use brigade_sys::executable::{
     Adapter, EntryError, EntryPoint, Invocation, OwnedArgument, WithBuffers, entry_point,
 };
 use brigade_sys::numbers::SharedNumbers;
-use brigade_wire::codec::parts::{self, Terms, decode_in_parts, encode_in_parts};
+use brigade_wire::codec::parts::{self, Addresses, decode_in_parts, encode_in_parts};
 use brigade_wire::codec::{self, CodecError, Owned};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::exporting;
@@ -44,7 +44,7 @@ where
         }
         let Invocation { result: into, limit, parts, .. } = invocation;
         let (encoded, exported) =
-            exporting(|| encode_in_parts(&result, into, *limit, &IN_PARTS, parts.as_deref_mut()));
+            exporting(|| encode_in_parts(&result, into, *limit, IN_PARTS, parts.as_deref_mut()));
         encoded.map_err(|error| EntryError::Result(codec::chain(&error)))?;
         let Some(exported) = exported else { return Ok(()) };
         if let Some(parts) = &mut invocation.parts {
@@ -66,8 +66,8 @@ fn join<R>(parts: &mut Vec<SharedNumbers>, result: &mut Vec<u8>) -> Result<(), E
     Ok(())
 }
 
-/// Vectors that stay in this process's memory until the host has copied them.
-static IN_PARTS: Terms = Terms { least: parts::LEAST, most: MOST_OFFERED, has_addresses: true };
+/// Vectors of this size stay in this process's memory until the host has copied them.
+const IN_PARTS: (usize, Addresses) = (MOST_OFFERED, Addresses::Named);
 
 /// Decodes the argument.
 #[inline]

@@ -12,24 +12,20 @@ use crate::contiguous::Form;
 /// The bytes in the place of a part.
 pub(crate) type Mark = [u8; 16];
 
-/// The vectors that become parts.
-#[derive(Debug, Clone, Copy)]
-pub struct Terms {
-    /// The least bytes of each.
-    pub least: usize,
-    /// The most bytes of all together.
-    pub most: usize,
-    /// The table has their addresses in this process, and not 0.
-    pub has_addresses: bool,
-}
+/// Packed vectors of fewer bytes are not worth a copy of their own.
+const LEAST: usize = if cfg!(test) { 3 } else { 1 << 20 };
+
+/// A value has no more parts.
+pub(super) const MOST: usize = 64;
 
 /// Makes numbers of `length` bytes a part of the value that is being encoded, if they are large
-/// enough. Returns the mark to serialize in their place.
+/// enough, and there is room. Returns the mark to serialize in their place.
 pub(crate) fn add(length: usize, numbers: impl FnOnce() -> SharedNumbers) -> Option<Mark> {
-    let Terms { least, most, .. } = TERMS.get()?;
-    if !(*least..=*most).contains(&length) {
+    let (room, count) = (ROOM.get(), COUNT.get());
+    if length < LEAST || length > room || count == MOST {
         return None;
     }
+    ROOM.set(room - length);
     let mut mark = Mark::default();
     for half in mark.chunks_exact_mut(size_of::<u64>()) {
         // Its keys are random.
@@ -37,7 +33,7 @@ pub(crate) fn add(length: usize, numbers: impl FnOnce() -> SharedNumbers) -> Opt
     }
     let added = Added { mark, part: numbers() };
     ADDED.with_borrow_mut(|all| all.push(added));
-    COUNT.set(COUNT.get() + 1);
+    COUNT.set(count + 1);
     Some(mark)
 }
 
@@ -56,10 +52,10 @@ pub(crate) fn take(mark: &[u8]) -> Option<Result<Numbers, Taken>> {
 }
 
 thread_local! {
-    /// The terms of the value that is being encoded. Many values enter and leave a scope, so this
-    /// and the next are words that are never dropped.
-    static TERMS: Cell<Option<&'static Terms>> = const { Cell::new(None) };
-    /// The number of those below.
+    /// Bytes that more parts of the value that is being encoded may have. Many values enter and
+    /// leave a scope, so this and the next are words that are never dropped.
+    static ROOM: Cell<usize> = const { Cell::new(0) };
+    /// The number of its parts.
     static COUNT: Cell<usize> = const { Cell::new(0) };
     /// The parts of all values that are being encoded, those of the innermost one at the end.
     static ADDED: RefCell<Vec<Added>> = const { RefCell::new(Vec::new()) };
@@ -75,40 +71,44 @@ pub(super) struct Added {
 /// The time in which a value is encoded. It returns to that of the outer value when it is dropped,
 /// also by a panic.
 pub(crate) struct Scope {
-    outer: Option<&'static Terms>,
-    start: usize,
+    outer_room: usize,
+    outer_count: usize,
 }
 
 impl Scope {
-    /// Begins to encode a value, perhaps within another one. Returns `None` if the value can have
-    /// no parts, as almost all small ones.
+    /// Begins to encode a value, perhaps within another one, whose parts may have `room` bytes
+    /// together. Returns `None` if the value can have no parts, as almost all small ones.
     #[inline]
-    pub(crate) fn of<T: 'static>(terms: Option<&'static Terms>) -> Option<Self> {
+    pub(crate) fn open<T: 'static>(room: usize) -> Option<Self> {
         let may_have = std::mem::needs_drop::<T>() && Form::of::<T>() == Form::Other;
-        let is_needed = may_have && (terms.is_some() || TERMS.get().is_some());
-        is_needed.then(|| Self { outer: TERMS.replace(terms), start: COUNT.get() })
+        let is_needed = may_have && (room > 0 || ROOM.get() > 0);
+        is_needed.then(|| Self { outer_room: ROOM.replace(room), outer_count: COUNT.replace(0) })
     }
 
+    /// Returns `true` if the value has no parts so far.
+    #[expect(clippy::unused_self, reason = "only the innermost scope may be asked")]
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        COUNT.get() == self.start
+        COUNT.get() == 0
     }
 
-    /// Takes the parts that were added meanwhile.
+    /// Takes the parts.
+    #[expect(clippy::unused_self, reason = "only the innermost scope may be asked")]
     #[cold]
     pub(super) fn take(&self) -> Vec<Added> {
-        COUNT.set(self.start);
-        ADDED.with_borrow_mut(|all| all.split_off(self.start))
+        let count = COUNT.replace(0);
+        ADDED.with_borrow_mut(|all| all.split_off(all.len() - count))
     }
 }
 
 impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
-        TERMS.set(self.outer);
         if !self.is_empty() {
             drop(self.take());
         }
+        ROOM.set(self.outer_room);
+        COUNT.set(self.outer_count);
     }
 }
 

@@ -2,11 +2,8 @@
 
 use brigade_sys::numbers::Unit;
 
-use super::scope::{Added, Mark};
+use super::scope::{Added, MOST, Mark};
 use crate::contiguous::Prefix;
-
-/// A value has no more parts.
-pub(super) const MOST: usize = 64;
 
 /// An address, a length, a unit and a mark.
 const ENTRY: usize = 3 * 8 + size_of::<Mark>();
@@ -17,6 +14,15 @@ pub struct Table<'a> {
     pub(super) head: &'a [u8],
     /// The parts, in the order of their marks.
     pub parts: Vec<Place>,
+}
+
+/// Says whether a table names the addresses of the parts in this process. If not, they are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addresses {
+    /// For a process that reads them.
+    Named,
+    /// For a process that need not know them.
+    Hidden,
 }
 
 /// The place of a part in the process that has encoded the value.
@@ -35,7 +41,12 @@ impl<'a> Table<'a> {
     /// Finds the table of an encoded value. Returns `None` if there is none, and for more parts or
     /// other numbers than there can be.
     pub fn of(encoded: &'a [u8]) -> Option<Self> {
-        read(encoded, MOST)
+        let (rest, count) = encoded.split_last_chunk()?;
+        let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+        let length = (1..=MOST).contains(&count).then(|| count * ENTRY)?;
+        let (head, entries) = rest.split_at_checked(rest.len().checked_sub(length)?)?;
+        let parts = entries.chunks_exact(ENTRY).map(Place::read).collect::<Option<_>>()?;
+        Some(Self { head, parts })
     }
 
     pub(super) fn join<'b>(&self, part: impl Fn(usize) -> Option<&'b [u8]>) -> Option<Vec<u8>> {
@@ -57,19 +68,14 @@ impl<'a> Table<'a> {
     }
 }
 
-pub(super) fn read(encoded: &[u8], most: usize) -> Option<Table<'_>> {
-    let (rest, count) = encoded.split_last_chunk()?;
-    let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
-    let length = (1..=most).contains(&count).then(|| count * ENTRY)?;
-    let (head, entries) = rest.split_at_checked(rest.len().checked_sub(length)?)?;
-    let parts = entries.chunks_exact(ENTRY).map(Place::read).collect::<Option<_>>()?;
-    Some(Table { head, parts })
-}
-
-pub(super) fn append(added: &[Added], has_addresses: bool, into: &mut Vec<u8>) {
+/// Appends a table.
+pub(super) fn append(added: &[Added], addresses: Addresses, into: &mut Vec<u8>) {
     for Added { mark, part } in added {
         let bytes = part.as_bytes();
-        let address = if has_addresses { bytes.as_ptr().expose_provenance() } else { 0 };
+        let address = match addresses {
+            Addresses::Named => bytes.as_ptr().expose_provenance(),
+            Addresses::Hidden => 0,
+        };
         for word in [address as u64, bytes.len() as u64, part.unit().get().into()] {
             into.extend_from_slice(&word.to_le_bytes());
         }

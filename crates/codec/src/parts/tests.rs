@@ -40,11 +40,12 @@ fn mixed() -> impl Strategy<Value = Mixed> {
     })
 }
 
-static TERMS: Terms = Terms { least: 3, most: 1000, has_addresses: true };
+const MOST_BYTES: usize = 1000;
+const NAMED: (usize, Addresses) = (MOST_BYTES, Addresses::Named);
 
 fn in_parts<T: Serialize + 'static>(value: &T) -> (Vec<u8>, Vec<SharedNumbers>) {
     let (mut encoded, mut parts) = (Vec::new(), Vec::new());
-    encode_in_parts(value, &mut encoded, usize::MAX, &TERMS, Some(&mut parts)).expect("encodes");
+    encode_in_parts(value, &mut encoded, usize::MAX, NAMED, Some(&mut parts)).expect("encodes");
     (encoded, parts)
 }
 
@@ -68,7 +69,7 @@ proptest! {
             return Ok(());
         }
         let total: usize = parts.iter().map(|part| part.as_bytes().len()).sum();
-        prop_assert!(total <= TERMS.most && parts.len() <= table::MOST);
+        prop_assert!(total <= MOST_BYTES && parts.len() <= scope::MOST);
         let table = Table::of(&encoded).expect("a table");
         for (place, part) in table.parts.iter().zip(&parts) {
             let address = part.as_bytes().as_ptr().addr() as u64;
@@ -110,7 +111,7 @@ fn values_in_parts_keep_to_the_limit() {
     let value = ("text".to_owned(), Packed::new(vec![1_u32; 100]));
     let encode = |limit| {
         let (mut encoded, mut parts) = (vec![9], Vec::new());
-        let result = encode_in_parts(&value, &mut encoded, limit, &TERMS, Some(&mut parts));
+        let result = encode_in_parts(&value, &mut encoded, limit, NAMED, Some(&mut parts));
         if result.is_err() {
             assert_eq!((&encoded, parts.len()), (&vec![9], 0));
         }
@@ -125,24 +126,26 @@ fn values_in_parts_keep_to_the_limit() {
 
 #[test]
 fn more_vectors_than_there_may_be_stay_in_the_value() {
-    for (count, length, are_parts) in
-        [(64, 3, true), (65, 3, false), (2, 500, true), (2, 501, false), (1, 1001, false)]
+    for (count, length, expected) in
+        [(1, 2, 0), (64, 3, 64), (70, 3, 64), (2, 500, 2), (2, 501, 1), (1, 1001, 0)]
     {
         let value = vec![Packed::new(vec![7_u8; length]); count];
         let (encoded, parts) = in_parts(&value);
-        assert_eq!(parts.len(), if are_parts { count } else { 0 }, "{count} of {length} bytes");
-        if parts.is_empty() {
-            assert_eq!(encoded, together_of(&value));
-        }
+        assert_eq!(parts.len(), expected, "{count} of {length} bytes");
+        let decoded: Vec<Packed<Vec<u8>>> = match expected {
+            0 => decode(&encoded).unwrap(),
+            _ => decode_in_parts(&encoded, copies(&parts)).unwrap(),
+        };
+        assert_eq!(decoded, value);
     }
 }
 
 #[test]
 fn addresses_are_hidden_on_demand() {
-    static HIDDEN: Terms = Terms { has_addresses: false, ..TERMS };
+    let hidden = (MOST_BYTES, Addresses::Hidden);
     let (mut encoded, mut parts) = (Vec::new(), Vec::new());
     let value = (1_u8, Packed::new(vec![1_u8; 100]));
-    encode_in_parts(&value, &mut encoded, usize::MAX, &HIDDEN, Some(&mut parts)).expect("encodes");
+    encode_in_parts(&value, &mut encoded, usize::MAX, hidden, Some(&mut parts)).expect("encodes");
     assert_eq!(Table::of(&encoded).expect("a table").parts[0].address, 0);
 }
 

@@ -95,7 +95,7 @@ mod tests {
     use brigade_sys::control::ControlSocket;
 
     use brigade_wire::codec::packed::Packed;
-    use brigade_wire::codec::parts::{Terms, encode_in_parts};
+    use brigade_wire::codec::parts::{Addresses, encode_in_parts};
 
     use super::*;
     use crate::arenas::Arenas;
@@ -137,8 +137,6 @@ mod tests {
         }
     }
 
-    static TERMS: Terms = Terms { least: 1, most: usize::MAX, has_addresses: true };
-
     #[test]
     fn a_refused_value_is_sent_through_the_arena_or_the_link() {
         for room in [8 * OFFERED, OFFERED + (1 << 16)] {
@@ -163,7 +161,14 @@ mod tests {
                         let value = ("x".to_owned(), Packed::new(numbers));
                         codec::encode(&value, &mut expected, usize::MAX).unwrap();
                         let Calls { result, parts, .. } = &mut calls;
-                        encode_in_parts(&value, result, usize::MAX, &TERMS, Some(parts)).unwrap();
+                        encode_in_parts(
+                            &value,
+                            result,
+                            usize::MAX,
+                            (usize::MAX, Addresses::Named),
+                            Some(parts),
+                        )
+                        .unwrap();
                         assert_eq!(calls.parts.len(), 1);
                     }
                     Kept::Result => {
