@@ -88,8 +88,11 @@ pub fn limit_address_space(bytes: Option<u64>) {
 /// # Panics
 /// Panics if it cannot open even one now.
 pub fn limit_descriptors(more: u64) {
-    let free = fs::File::open("/dev/null").expect("a descriptor").as_raw_fd();
-    let limit = u64::try_from(free).expect("not negative") + more;
+    // The free ones need not follow each other: each is the lowest that is free.
+    let free = (0..=more).map(|_| fs::File::open("/dev/null").expect("a descriptor"));
+    let free: Vec<_> = free.collect();
+    let last = free.last().expect("at least one").as_raw_fd();
+    let limit = u64::try_from(last).expect("not negative");
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum }).expect("a limit");
 }
