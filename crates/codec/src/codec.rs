@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::contiguous::{Form, Prefix, contiguous_parts, from_bytes, from_encoded, reversed_parts};
 use crate::error::{CodecError, LeftOver, WrongCount};
-use crate::parts::scope::Scope;
+use crate::parts::scope::{Outer, Scope, have_arrived, is_open};
 use crate::reason;
 
 /// Appends the encoded value to `into`, which grows by at most `limit` bytes.
@@ -33,9 +33,19 @@ pub fn encode<T: Serialize + 'static>(
     into: &mut Vec<u8>,
     limit: usize,
 ) -> Result<(), CodecError> {
-    // It may be encoded within another value, which has parts.
-    let _scope = Scope::open::<T>(0);
-    encode_here(value, into, limit)
+    if is_open() { encode_within(value, into, limit) } else { encode_here(value, into, limit) }
+}
+
+/// Encodes a value within another one, of which it becomes no part.
+#[cold]
+fn encode_within<T: Serialize + 'static>(
+    value: &T,
+    into: &mut Vec<u8>,
+    limit: usize,
+) -> Result<(), CodecError> {
+    let _scope = Scope::open(0);
+    // In the same place of the code as other values, which the compiler puts into the caller.
+    encode(value, into, limit)
 }
 
 /// Encodes a value. Packed vectors in it may become [parts].
@@ -98,6 +108,19 @@ pub fn is_err(bytes: &[u8]) -> bool {
 /// # Errors
 /// [`CodecError::Decode`], including when bytes are left over.
 pub fn decode<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, CodecError> {
+    if have_arrived() { decode_within(bytes) } else { decode_here(bytes) }
+}
+
+/// Decodes a value within another one, whose parts it does not take.
+#[cold]
+fn decode_within<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, CodecError> {
+    let _outer = Outer::hidden();
+    decode(bytes)
+}
+
+/// Decodes a value, which takes the [parts](crate::parts) that have arrived.
+#[inline]
+pub(crate) fn decode_here<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, CodecError> {
     let wrong = |source| CodecError::Decode { type_name: type_name::<T>(), source };
     let form = Form::of::<T>();
     if form != Form::Other

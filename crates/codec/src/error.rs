@@ -62,6 +62,6 @@ pub(crate) struct MalformedParts;
 /// Packed vectors that a type has no place for.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "it has {0} packed vectors more than its type; use `packed` for the same fields on both sides"
+    "{0} of its packed vectors are not in its type; use `packed` for the same fields on both sides"
 )]
 pub(crate) struct UntakenParts(pub(crate) usize);

@@ -24,6 +24,9 @@
 //! where the decoded value has them, once, as it does with a vector that is the whole argument or
 //! result.
 //!
+//! Name the module, or the type, on both sides: bytes of a large vector are found by the other side
+//! only if its type says so, too.
+//!
 //! A whole argument or result that is a vector of numbers needs none of this.
 //!
 //! In formats for humans, such as JSON, the numbers are a list. In others they are bytes, in
@@ -173,12 +176,15 @@ impl<N: Number> Visitor<'_> for Bytes<N> {
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<N>, E> {
-        let numbers = match scope::take(bytes) {
-            Some(part) => part.ok(),
-            None => copied::<N>(bytes).map(Numbers::of).map(to_native),
+        let wrong = |length| E::invalid_length(length, &self);
+        let Some(part) = scope::take_part(bytes) else {
+            let numbers = copied::<N>(bytes).map(Numbers::of).map(to_native);
+            let numbers = numbers.and_then(|numbers| numbers.into_vec().ok());
+            return numbers.ok_or_else(|| wrong(bytes.len()));
         };
-        let numbers = numbers.and_then(|numbers| numbers.into_vec().ok());
-        numbers.ok_or_else(|| E::invalid_length(bytes.len(), &self))
+        // Vectors of other numbers are the same bytes.
+        part.into_vec()
+            .or_else(|part| copied(part.as_bytes()).ok_or_else(|| wrong(part.as_bytes().len())))
     }
 }
 

@@ -20,15 +20,16 @@ use brigade_sys::numbers::{Numbers, SharedNumbers};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::codec::{decode, encode_here};
+use crate::codec::{decode, decode_here, encode_here};
 use crate::contiguous::Form;
 use crate::error::{CodecError, MalformedParts, UntakenParts};
-use scope::{Scope, arriving};
+use scope::{Scope, arriving, may_have_parts};
 pub use table::{Addresses, Place, Table};
 
 /// Appends the encoded value to `into`, without its large packed vectors, which it puts into
-/// `parts`. The encoding ends with a [`Table`] if there are any. Together they have up to `limit`
-/// bytes, and the vectors up to `most`. Without `parts`, this is [`encode`](crate::encode).
+/// `parts`. The encoding ends with a [`Table`] if there are any. The vectors have up to `most`
+/// bytes; the [joined](join) encoding has up to `limit`. Without `parts`, this is
+/// [`encode`](crate::encode).
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
@@ -40,19 +41,22 @@ pub fn encode_in_parts<T: Serialize + 'static>(
     (most, addresses): (usize, Addresses),
     parts: Option<&mut Vec<SharedNumbers>>,
 ) -> Result<(), CodecError> {
-    let length = into.len();
-    let scope = Scope::open::<T>(if parts.is_some() { most.min(limit) } else { 0 });
+    if !may_have_parts::<T>() {
+        return crate::encode(value, into, limit);
+    }
+    let (length, capacity) = (into.len(), into.capacity());
+    let scope = Scope::open(if parts.is_some() { most.min(limit) } else { 0 });
     encode_here(value, into, limit)?;
-    match (scope, parts) {
+    match parts {
         // Out of line, and not through the result, so that small values stay as fast.
-        (Some(scope), Some(parts)) if !scope.is_empty() => {
+        Some(parts) if !scope.is_empty() => {
             *parts = finish(&scope, addresses, into);
-            let total = parts.iter().map(|part| part.as_bytes().len());
-            if total.fold(into.len() - length, usize::saturating_add) <= limit {
+            if Table::of(&into[length..]).is_some_and(|table| table.joined_length() <= limit) {
                 return Ok(());
             }
             parts.clear();
             into.truncate(length);
+            into.shrink_to(capacity);
             Err(CodecError::TooLarge { type_name: type_name::<T>(), limit })
         }
         _ => Ok(()),
@@ -82,12 +86,12 @@ pub fn decode_in_parts<T: DeserializeOwned + 'static>(
     let table = Table::of(encoded).filter(|table| table.parts.len() == parts.len());
     let table = table.ok_or_else(|| malformed::<T>())?;
     let arrived = table.parts.iter().map(|part| part.mark).zip(parts);
-    let (value, left) = arriving(arrived, || decode(table.head));
+    let (value, wrong) = arriving(arrived, || decode_here(table.head));
     let value = value?;
-    if left == 0 {
+    if wrong == 0 {
         return Ok(value);
     }
-    Err(CodecError::Decode { type_name: type_name::<T>(), source: UntakenParts(left).into() })
+    Err(CodecError::Decode { type_name: type_name::<T>(), source: UntakenParts(wrong).into() })
 }
 
 /// Returns a value as it is encoded with its parts.

@@ -437,6 +437,19 @@ fn packed_numbers_survive_the_death_of_their_worker() {
 }
 
 #[test]
+fn packed_numbers_beyond_what_is_offered_arrive() {
+    let pool = pool(1);
+    warm_up(&pool);
+    // Each could be offered alone, but not both.
+    let sizes = [300_usize << 20, 300 << 20];
+    let make = |sizes: [usize; 2]| sizes.map(|size| Packed::new(vec![0_u8; size]));
+    let values = outcome(pool.submit(make, sizes).unwrap()).unwrap();
+    assert_eq!(values.each_ref().map(|it| it.len()), sizes);
+    let lengths = |values: [Packed<Vec<u8>>; 2]| values.map(|it| it.len());
+    assert_eq!(outcome(pool.submit(lengths, values).unwrap()).unwrap(), sizes);
+}
+
+#[test]
 fn packed_numbers_take_no_shared_memory() {
     let pool = pool(1);
     warm_up(&pool);

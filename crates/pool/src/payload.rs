@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::buffers::{self, ItemBuffers};
 use crate::bytes::Bytes;
+pub(crate) use kept::Owed;
 pub use kept::{KeptArgument, KeptBytes};
 pub use value::{ArenaValue, BufferedValue, Value};
 pub(crate) use value::{Outcome, decode_with};

@@ -1,11 +1,14 @@
 //! The parts of the values that a thread is encoding and decoding.
 //!
-//! Scopes nest: the inner one hides the outer one and restores it at its end, also by a panic.
+//! Values nest: the inner one hides the parts of the outer one and restores them at its end, also
+//! by a panic. The variables have no destructors, so values can be encoded at the end of a thread,
+//! too. The vectors are empty, and own no memory, between the values with parts.
 
 use std::cell::{Cell, RefCell};
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::mem::{ManuallyDrop, take};
 
 use brigade_sys::numbers::{Numbers, SharedNumbers};
+use brigade_sys::random;
 
 use crate::contiguous::Form;
 
@@ -13,91 +16,91 @@ use crate::contiguous::Form;
 pub(crate) type Mark = [u8; 16];
 
 /// Packed vectors of fewer bytes are not worth a copy of their own.
-const LEAST: usize = if cfg!(test) { 3 } else { 1 << 20 };
+#[cfg(not(test))]
+const LEAST_PART: usize = 1 << 20;
+#[cfg(test)]
+const LEAST_PART: usize = 3;
 
 /// A value has no more parts.
-pub(super) const MOST: usize = 64;
-
-/// Makes numbers of `length` bytes a part of the value that is being encoded, if they are large
-/// enough, and there is room. Returns the mark to serialize in their place.
-pub(crate) fn add(length: usize, numbers: impl FnOnce() -> SharedNumbers) -> Option<Mark> {
-    let (room, count) = (ROOM.get(), COUNT.get());
-    if length < LEAST || length > room || count == MOST {
-        return None;
-    }
-    ROOM.set(room - length);
-    let mut mark = Mark::default();
-    for half in mark.chunks_exact_mut(size_of::<u64>()) {
-        // Its keys are random.
-        half.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());
-    }
-    let added = Added { mark, part: numbers() };
-    ADDED.with_borrow_mut(|all| all.push(added));
-    COUNT.set(count + 1);
-    Some(mark)
-}
-
-/// A part that was taken before.
-pub(crate) struct Taken;
-
-/// Takes the part whose mark this is out of the value that is being decoded. Returns `None` for
-/// other bytes.
-pub(crate) fn take(mark: &[u8]) -> Option<Result<Numbers, Taken>> {
-    if mark.len() != size_of::<Mark>() {
-        return None;
-    }
-    ARRIVED.with_borrow_mut(|all| {
-        all.iter_mut().find(|(known, _)| known == mark).map(|(_, part)| part.take().ok_or(Taken))
-    })
-}
+pub(super) const MOST_PARTS: usize = 64;
 
 thread_local! {
-    /// Bytes that more parts of the value that is being encoded may have. Many values enter and
-    /// leave a scope, so this and the next are words that are never dropped.
+    /// Bytes that more parts of the value that is being encoded may have.
     static ROOM: Cell<usize> = const { Cell::new(0) };
     /// The number of its parts.
     static COUNT: Cell<usize> = const { Cell::new(0) };
     /// The parts of all values that are being encoded, those of the innermost one at the end.
-    static ADDED: RefCell<Vec<Added>> = const { RefCell::new(Vec::new()) };
-    /// The parts of the value that is being decoded.
-    static ARRIVED: RefCell<Vec<(Mark, Option<Numbers>)>> = const { RefCell::new(Vec::new()) };
+    static ADDED: RefCell<ManuallyDrop<Vec<Added>>> =
+        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
+    /// The value that is being decoded has parts.
+    static HAS_ARRIVED: Cell<bool> = const { Cell::new(false) };
+    /// Its parts.
+    static ARRIVED: RefCell<ManuallyDrop<Vec<Arrived>>> =
+        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
+/// A part of a value that is being encoded.
 pub(super) struct Added {
     pub(super) mark: Mark,
     pub(super) part: SharedNumbers,
 }
 
-/// The time in which a value is encoded. It returns to that of the outer value when it is dropped,
-/// also by a panic.
+/// Makes numbers of `length` bytes a part of the value that is being encoded, if they are large
+/// enough, and there is room. Returns the mark to serialize in their place.
+pub(crate) fn add(length: usize, numbers: impl FnOnce() -> SharedNumbers) -> Option<Mark> {
+    let (room, count) = (ROOM.get(), COUNT.get());
+    if length < LEAST_PART || length > room || count == MOST_PARTS {
+        return None;
+    }
+    let mark = random::bytes().ok()?;
+    let added = Added { mark, part: numbers() };
+    ADDED.with_borrow_mut(|all| all.push(added));
+    ROOM.set(room - length);
+    COUNT.set(count + 1);
+    Some(mark)
+}
+
+/// Returns `true` if packed vectors may become parts of the value that is being encoded.
+#[inline]
+pub(crate) fn is_open() -> bool {
+    ROOM.get() > 0
+}
+
+/// Returns `true` if values of the type may have parts, as few small ones.
+#[inline]
+pub(super) fn may_have_parts<T: 'static>() -> bool {
+    std::mem::needs_drop::<T>() && Form::of::<T>() == Form::Other
+}
+
+/// The time in which a value is encoded, perhaps within another one.
 pub(crate) struct Scope {
     outer_room: usize,
     outer_count: usize,
 }
 
 impl Scope {
-    /// Begins to encode a value, perhaps within another one, whose parts may have `room` bytes
-    /// together. Returns `None` if the value can have no parts, as almost all small ones.
+    /// Begins to encode a value whose parts may have `room` bytes together.
     #[inline]
-    pub(crate) fn open<T: 'static>(room: usize) -> Option<Self> {
-        let may_have = std::mem::needs_drop::<T>() && Form::of::<T>() == Form::Other;
-        let is_needed = may_have && (room > 0 || ROOM.get() > 0);
-        is_needed.then(|| Self { outer_room: ROOM.replace(room), outer_count: COUNT.replace(0) })
+    pub(crate) fn open(room: usize) -> Self {
+        Self { outer_room: ROOM.replace(room), outer_count: COUNT.replace(0) }
     }
 
     /// Returns `true` if the value has no parts so far.
-    #[expect(clippy::unused_self, reason = "only the innermost scope may be asked")]
+    #[expect(clippy::unused_self, reason = "only the innermost value may be asked")]
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         COUNT.get() == 0
     }
 
     /// Takes the parts.
-    #[expect(clippy::unused_self, reason = "only the innermost scope may be asked")]
+    #[expect(clippy::unused_self, reason = "only the innermost value may be asked")]
     #[cold]
     pub(super) fn take(&self) -> Vec<Added> {
         let count = COUNT.replace(0);
-        ADDED.with_borrow_mut(|all| all.split_off(all.len() - count))
+        ADDED.with_borrow_mut(|all| {
+            let start = all.len() - count;
+            if start == 0 { take(&mut **all) } else { all.split_off(start) }
+        })
     }
 }
 
@@ -112,22 +115,69 @@ impl Drop for Scope {
     }
 }
 
-/// Runs `decode`, which decodes a value with these parts. Returns how many it has not taken, too.
+/// A part of a value that is being decoded.
+struct Arrived {
+    mark: Mark,
+    part: Option<Numbers>,
+    /// Number of times that the value has asked for it.
+    taken: usize,
+}
+
+/// Takes the part whose mark this is out of the value that is being decoded. Returns `None` for
+/// other bytes. A part that was taken before is empty, so that a value that could not be decoded
+/// can be decoded again to find out why.
+pub(crate) fn take_part(mark: &[u8]) -> Option<Numbers> {
+    if !HAS_ARRIVED.get() || mark.len() != size_of::<Mark>() {
+        return None;
+    }
+    ARRIVED.with_borrow_mut(|all| {
+        let arrived = all.iter_mut().find(|arrived| arrived.mark == mark)?;
+        arrived.taken += 1;
+        Some(arrived.part.take().unwrap_or_default())
+    })
+}
+
+/// Runs `decode`, which decodes a value with these parts. Returns the number of those that it has
+/// not taken once, too.
 pub(super) fn arriving<T>(
     parts: impl Iterator<Item = (Mark, Numbers)>,
     decode: impl FnOnce() -> T,
 ) -> (T, usize) {
-    let parts = parts.map(|(mark, part)| (mark, Some(part))).collect();
-    let _scope = Arrived(ARRIVED.replace(parts));
+    let parts = parts.map(|(mark, part)| Arrived { mark, part: Some(part), taken: 0 }).collect();
+    let _outer = Outer::hidden_by(parts);
     let value = decode();
-    (value, ARRIVED.with_borrow(|all| all.iter().filter(|(_, part)| part.is_some()).count()))
+    let wrong = |all: &Vec<Arrived>| all.iter().filter(|arrived| arrived.taken != 1).count();
+    (value, ARRIVED.with_borrow(|all| wrong(all)))
 }
 
-/// Returns to the outer value when it is dropped, also by a panic.
-struct Arrived(Vec<(Mark, Option<Numbers>)>);
+/// Returns `true` if the value that is being decoded has parts.
+#[inline]
+pub(crate) fn have_arrived() -> bool {
+    HAS_ARRIVED.get()
+}
 
-impl Drop for Arrived {
-    fn drop(&mut self) {
-        drop(ARRIVED.replace(std::mem::take(&mut self.0)));
+/// The parts of the outer value, which return when this is dropped.
+pub(crate) struct Outer(Vec<Arrived>);
+
+impl Outer {
+    /// Begins to decode a value with these parts.
+    fn hidden_by(parts: Vec<Arrived>) -> Self {
+        Self(replace(parts))
     }
+
+    /// Begins to decode a value without parts.
+    pub(crate) fn hidden() -> Self {
+        Self::hidden_by(Vec::new())
+    }
+}
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        drop(replace(take(&mut self.0)));
+    }
+}
+
+fn replace(parts: Vec<Arrived>) -> Vec<Arrived> {
+    HAS_ARRIVED.set(!parts.is_empty());
+    ARRIVED.with_borrow_mut(|all| std::mem::replace(&mut **all, parts))
 }

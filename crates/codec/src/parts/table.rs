@@ -2,7 +2,7 @@
 
 use brigade_sys::numbers::Unit;
 
-use super::scope::{Added, MOST, Mark};
+use super::scope::{Added, MOST_PARTS, Mark};
 use crate::contiguous::Prefix;
 
 /// An address, a length, a unit and a mark.
@@ -38,15 +38,26 @@ pub struct Place {
 }
 
 impl<'a> Table<'a> {
+    /// The most bytes of a table and of the marks.
+    pub const MOST_BYTES: usize = MOST_PARTS * (ENTRY + 1 + size_of::<Mark>()) + 8;
+
     /// Finds the table of an encoded value. Returns `None` if there is none, and for more parts or
     /// other numbers than there can be.
     pub fn of(encoded: &'a [u8]) -> Option<Self> {
         let (rest, count) = encoded.split_last_chunk()?;
         let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
-        let length = (1..=MOST).contains(&count).then(|| count * ENTRY)?;
+        let length = (1..=MOST_PARTS).contains(&count).then(|| count * ENTRY)?;
         let (head, entries) = rest.split_at_checked(rest.len().checked_sub(length)?)?;
         let parts = entries.chunks_exact(ENTRY).map(Place::read).collect::<Option<_>>()?;
         Some(Self { head, parts })
+    }
+
+    /// Returns the number of bytes of the value when it is encoded with its parts.
+    pub fn joined_length(&self) -> usize {
+        let marks = self.parts.len() * (1 + size_of::<Mark>());
+        let lengths =
+            self.parts.iter().map(|part| Prefix::of(part.length).as_slice().len() + part.length);
+        lengths.fold(self.head.len().saturating_sub(marks), usize::saturating_add)
     }
 
     pub(super) fn join<'b>(&self, part: impl Fn(usize) -> Option<&'b [u8]>) -> Option<Vec<u8>> {

@@ -1,7 +1,8 @@
 //! Values in parts against the same values encoded together.
 
 use proptest::prelude::*;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::*;
 use crate::packed::{self, Packed};
@@ -69,7 +70,7 @@ proptest! {
             return Ok(());
         }
         let total: usize = parts.iter().map(|part| part.as_bytes().len()).sum();
-        prop_assert!(total <= MOST_BYTES && parts.len() <= scope::MOST);
+        prop_assert!(total <= MOST_BYTES && parts.len() <= scope::MOST_PARTS);
         let table = Table::of(&encoded).expect("a table");
         for (place, part) in table.parts.iter().zip(&parts) {
             let address = part.as_bytes().as_ptr().addr() as u64;
@@ -109,19 +110,20 @@ fn a_packed_vector_keeps_its_memory() {
 #[test]
 fn values_in_parts_keep_to_the_limit() {
     let value = ("text".to_owned(), Packed::new(vec![1_u32; 100]));
-    let encode = |limit| {
+    let together = together_of(&value).len();
+    for limit in [together - 1, together] {
         let (mut encoded, mut parts) = (vec![9], Vec::new());
+        let capacity = encoded.capacity();
         let result = encode_in_parts(&value, &mut encoded, limit, NAMED, Some(&mut parts));
-        if result.is_err() {
-            assert_eq!((&encoded, parts.len()), (&vec![9], 0));
+        if limit == together {
+            result.expect("fits exactly");
+            let table = Table::of(&encoded[1..]).expect("a table");
+            assert_eq!((parts.len(), table.joined_length()), (1, together));
+        } else {
+            assert!(matches!(result, Err(CodecError::TooLarge { .. })));
+            assert_eq!((&encoded, encoded.capacity(), parts.len()), (&vec![9], capacity, 0));
         }
-        result.map(|()| (encoded.len() - 1, parts.len()))
-    };
-    let (used, parts) = encode(500).expect("fits");
-    assert_eq!(parts, 1);
-    let error = encode(used + 400 - 1).expect_err("too large");
-    assert!(matches!(error, CodecError::TooLarge { .. }), "{error}");
-    assert_eq!(encode(used + 400).expect("fits exactly"), (used, 1));
+    }
 }
 
 #[test]
@@ -149,7 +151,17 @@ fn addresses_are_hidden_on_demand() {
     assert_eq!(Table::of(&encoded).expect("a table").parts[0].address, 0);
 }
 
-/// A value whose own code encodes another one with this codec and with postcard.
+/// A type without a destructor that has a large vector all the same.
+#[derive(Clone, Copy)]
+struct Handle;
+
+impl Serialize for Handle {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        packed::serialize(&vec![7_u8; 50], serializer)
+    }
+}
+
+/// A value whose own code encodes other ones with this codec and with postcard.
 struct Nested(Packed<Vec<u16>>);
 
 impl Serialize for Nested {
@@ -160,19 +172,64 @@ impl Serialize for Nested {
         let (encoded, parts) = in_parts(&inner);
         assert_eq!(parts.len(), 1);
         bytes.extend(decode_in_parts::<Encoded>(&encoded, copies(&parts)).unwrap().as_slice());
+        bytes.extend(together_of(&Handle));
         (bytes, &self.0).serialize(serializer)
     }
 }
 
 #[test]
-fn what_a_value_encodes_itself_has_no_parts() {
+fn a_value_within_another_has_its_own_parts() {
     let value = (String::new(), Nested(Packed::new(vec![7, 8, 9])));
-    let inner = together_of(&(1_u8, value.1.0.clone()));
+    let mut expected = together_of(&(1_u8, value.1.0.clone())).repeat(3);
+    expected.push(50);
+    expected.extend([7; 50]);
     let (encoded, parts) = in_parts(&value);
     assert_eq!(parts.len(), 1);
     let (_, (bytes, packed)): (String, (Vec<u8>, Packed<Vec<u16>>)) =
         decode_in_parts(&encoded, copies(&parts)).unwrap();
-    assert_eq!((bytes, packed), (inner.repeat(3), value.1.0));
+    assert_eq!((bytes, packed), (expected, value.1.0));
+}
+
+/// A value whose own code decodes another one, of these bytes.
+#[derive(Debug)]
+struct Decodes(Packed<Vec<u8>>);
+
+impl<'de> Deserialize<'de> for Decodes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = <&[u8]>::deserialize(deserializer)?;
+        let (_, inner) = decode::<(u8, _)>(bytes).map_err(D::Error::custom)?;
+        Ok(Self(inner))
+    }
+}
+
+#[test]
+fn a_value_within_another_takes_none_of_its_parts() {
+    let (encoded, parts) = in_parts(&(vec![0_u8; 18], Packed::new(vec![7_u8; 100])));
+    // A liar knows the mark, and sends it as the bytes that the inner value has.
+    let table = Table::of(&encoded).expect("a table");
+    let mut changed = encoded.clone();
+    changed[2] = 16;
+    changed[3..19].copy_from_slice(&table.parts[0].mark);
+    let (inner, packed): (Decodes, Packed<Vec<u8>>) =
+        decode_in_parts(&changed, copies(&parts)).unwrap();
+    assert_eq!((inner.0.len(), packed.len()), (16, 100));
+}
+
+/// A value that is never decoded.
+#[derive(Debug, Serialize)]
+struct Odd(u8);
+
+impl<'de> Deserialize<'de> for Odd {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(D::Error::custom("the number is odd"))
+    }
+}
+
+#[test]
+fn an_error_of_a_type_behind_a_part_is_kept() {
+    let (encoded, parts) = in_parts(&(Packed::new(vec![1_u8; 100]), Odd(3)));
+    let error = decode_in_parts::<(Packed<Vec<u8>>, Odd)>(&encoded, copies(&parts)).unwrap_err();
+    assert!(chain(&error).ends_with("the number is odd"), "{}", chain(&error));
 }
 
 #[test]
@@ -180,9 +237,34 @@ fn parts_that_no_field_takes_are_an_error() {
     let (encoded, parts) = in_parts(&(String::new(), Packed::new(vec![1_u8; 100])));
     let error = decode_in_parts::<(String, Vec<u8>)>(&encoded, copies(&parts)).unwrap_err();
     assert!(chain(&error).contains("use `packed`"), "{}", chain(&error));
-    let wrong = vec![Numbers::of(vec![1_u16; 50])];
-    decode_in_parts::<(String, Packed<Vec<u8>>)>(&encoded, wrong).expect_err("of another size");
     decode_in_parts::<(String, Packed<Vec<u8>>)>(&encoded, Vec::new()).expect_err("none");
+}
+
+#[test]
+fn a_part_is_decoded_as_numbers_of_another_size() {
+    let (encoded, parts) = in_parts(&(String::new(), Packed::new(vec![0x0101_u16; 50])));
+    let (_, bytes): (String, Packed<Vec<u8>>) = decode_in_parts(&encoded, copies(&parts)).unwrap();
+    assert_eq!(bytes.into_inner(), [1; 100]);
+    decode_in_parts::<(String, Packed<Vec<u64>>)>(&encoded, copies(&parts)).expect_err("12.5");
+}
+
+#[test]
+fn values_are_encoded_at_the_end_of_a_thread() {
+    struct Last;
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let (encoded, parts) = in_parts(&(String::new(), Packed::new(vec![7_u8; 100])));
+            let (_, bytes): (String, Packed<Vec<u8>>) =
+                decode_in_parts(&encoded, copies(&parts)).unwrap();
+            assert_eq!(bytes.into_inner(), [7; 100]);
+        }
+    }
+    thread_local!(static LAST: Last = const { Last });
+    let thread = std::thread::spawn(|| {
+        LAST.with(|_| ());
+        drop(in_parts(&(String::new(), Packed::new(vec![7_u8; 100]))));
+    });
+    thread.join().unwrap();
 }
 
 #[test]

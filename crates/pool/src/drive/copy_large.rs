@@ -87,12 +87,9 @@ fn read(offer: &Offer, cores: usize) -> io::Result<Owned> {
     if !in_parts {
         return Ok(Owned::new(encoded, counted.is_some()));
     }
-    let table = Table::of(encoded.as_bytes()).ok_or(io::ErrorKind::InvalidData)?;
-    let lengths = table.parts.iter().map(|place| place.length);
-    let total = lengths.fold(offer.length, usize::saturating_add);
-    if total > offer.limit {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
+    let table = Table::of(encoded.as_bytes());
+    let table = table.filter(|table| table.joined_length() <= offer.limit);
+    let table = table.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no such parts"))?;
     let parts = table.parts.iter().map(|place| copy(place.address, place.length, place.unit));
     let parts = parts.collect::<io::Result<_>>()?;
     Ok(Owned::in_parts(encoded, parts))
@@ -152,12 +149,13 @@ impl Core {
                 large.loan().refuse();
             }
             Copied::Lie(error) => {
-                let problem = format!("named memory that it does not have: {error}");
+                let problem =
+                    format!("named memory that it does not have, or impossible parts: {error}");
                 self.break_off(worker, problem, shared, deferred);
             }
             Copied::Argument => {
                 if let Large::Argument(want) = large {
-                    want.bytes.deliver(want.part);
+                    want.bytes.deliver(want.owed);
                 }
             }
             Copied::Value(value) => {

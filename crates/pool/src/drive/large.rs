@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::payload::KeptBytes;
+use crate::payload::{KeptBytes, Owed};
 use brigade_supervisor::WorkerProcess;
 use brigade_sys::arena::{Loan, MOST_OFFERED, ResultView};
+use brigade_wire::codec::parts::Table;
 use brigade_wire::{Finished, Offered, Outcome, Wanted};
 
 /// The end of a task whose value is still in its worker's memory.
@@ -36,7 +37,7 @@ pub(super) enum Large {
 pub(super) struct Want {
     pub(super) bytes: Arc<KeptBytes>,
     /// The part of them.
-    pub(super) part: usize,
+    pub(super) owed: Owed,
     /// Address in the worker; `None` if the block of the loan has the room.
     pub(super) address: Option<u64>,
     /// Releases the worker when it is dropped.
@@ -63,18 +64,18 @@ impl Want {
         let address = Some(wanted.address).filter(|address| *address != 0);
         let results = results.filter(|results| address.is_none() || results.reaches());
         let owed = bytes.and_then(|bytes| Some((bytes.owed()?, bytes)));
-        let (part, bytes) =
+        let (owed, bytes) =
             owed.ok_or("asked for an argument that it has, or that was not kept")?;
-        let length = bytes.part(part).map_or(0, <[u8]>::len);
+        let length = bytes.part(owed.part()).map_or(0, <[u8]>::len);
         let room = if address.is_some() { 0 } else { length };
         let block = usize::try_from(wanted.block).ok();
         let loan = results.zip(block).and_then(|(results, block)| results.loan_buffer(block, room));
         let loan = loan.ok_or("asked for an argument in a block that is out of bounds")?;
-        Ok(Self { bytes, part, address, loan })
+        Ok(Self { bytes, owed, address, loan })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        self.bytes.part(self.part).unwrap_or_default()
+        self.bytes.part(self.owed.part()).unwrap_or_default()
     }
 }
 
@@ -89,7 +90,9 @@ impl Offer {
         limit: usize,
     ) -> Result<Self, String> {
         let limit = limit.min(MOST_OFFERED);
-        let length = usize::try_from(offered.length).ok().filter(|length| *length <= limit);
+        // The table is no part of the value.
+        let most = if offered.in_parts { limit.saturating_add(Table::MOST_BYTES) } else { limit };
+        let length = usize::try_from(offered.length).ok().filter(|length| *length <= most);
         let block = usize::try_from(offered.block).ok();
         let results = results.filter(|results| results.reaches());
         let loan = results.zip(block).and_then(|(results, block)| results.loan_buffer(block, 0));

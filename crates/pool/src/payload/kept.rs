@@ -1,8 +1,7 @@
 //! Large arguments, and large vectors in arguments, that the host keeps, and copies to the worker
 //! that begins the task.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brigade_sys::arena::{MOST_OFFERED, OFFERED};
 use brigade_sys::numbers::{Numbers, SharedNumbers};
@@ -16,67 +15,83 @@ use super::Argument;
 #[derive(Debug)]
 pub struct KeptArgument {
     bytes: Arc<KeptBytes>,
-    form: Form,
     /// The encoded argument, for a worker that has no arena.
     encoded: OnceLock<Vec<u8>>,
-}
-
-/// The parts of the encoded argument.
-#[derive(Debug)]
-enum Form {
-    /// The bytes.
-    Bytes,
-    /// The number of numbers, and the bytes.
-    Counted,
-    /// This, which is encoded [without the parts](parts).
-    Parts(Argument),
 }
 
 /// The bytes of an argument that the host keeps.
 #[derive(Debug)]
 pub struct KeptBytes {
     memory: Memory,
-    /// Number of parts that the worker has got that was sent the task last. Changed under the
-    /// core's lock.
-    delivered: AtomicUsize,
+    /// The part that the worker has to get next that was sent the task last.
+    owed: Mutex<Owed>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Memory {
-    Whole(Numbers),
-    Parts(Vec<SharedNumbers>),
+    /// If the numbers are counted, the encoded argument begins with how many they are.
+    Whole { numbers: Numbers, is_counted: bool },
+    /// The argument is encoded without the parts.
+    Parts { encoded: Argument, parts: Vec<SharedNumbers> },
+}
+
+/// A part that a worker has to get.
+///
+/// A copy for an earlier worker may end after the task was sent to the next one, to which that copy
+/// must not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owed {
+    /// Number of times that the task was sent.
+    sent: u32,
+    part: usize,
+}
+
+impl Owed {
+    const NONE: Self = Self { sent: 0, part: usize::MAX };
+
+    /// Returns the index of the part.
+    pub(crate) fn part(self) -> usize {
+        self.part
+    }
 }
 
 impl KeptBytes {
     fn new(memory: Memory) -> Arc<Self> {
-        Arc::new(Self { memory, delivered: AtomicUsize::new(usize::MAX) })
-    }
-
-    fn whole(&self) -> Option<&Numbers> {
-        if let Memory::Whole(numbers) = &self.memory { Some(numbers) } else { None }
+        Arc::new(Self { memory, owed: Mutex::new(Owed::NONE) })
     }
 
     /// Returns the bytes of a part. A whole argument has one.
     pub(crate) fn part(&self, index: usize) -> Option<&[u8]> {
         match &self.memory {
-            Memory::Whole(numbers) => (index == 0).then(|| numbers.as_bytes()),
-            Memory::Parts(parts) => parts.get(index).map(SharedNumbers::as_bytes),
+            Memory::Whole { numbers, .. } => (index == 0).then(|| numbers.as_bytes()),
+            Memory::Parts { parts, .. } => parts.get(index).map(SharedNumbers::as_bytes),
         }
     }
 
-    /// Returns the index of the part that the worker has to get next, unless it has all of them.
-    pub(crate) fn owed(&self) -> Option<usize> {
-        let index = self.delivered.load(Ordering::Relaxed);
-        self.part(index).map(|_| index)
+    fn next(&self) -> MutexGuard<'_, Owed> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the worker has got a part.
-    pub(crate) fn deliver(&self, index: usize) {
-        self.delivered.store(index + 1, Ordering::Relaxed);
+    /// Returns the part that the worker has to get next, unless it has all of them.
+    pub(crate) fn owed(&self) -> Option<Owed> {
+        let owed = *self.next();
+        self.part(owed.part()).map(|_| owed)
+    }
+
+    /// Notes that the worker has got a part, if the task was not sent again meanwhile.
+    pub(crate) fn deliver(&self, owed: Owed) {
+        let mut next = self.next();
+        if *next == owed {
+            next.part += 1;
+        }
     }
 }
 
 impl KeptArgument {
+    fn new(memory: Memory) -> Self {
+        Self { bytes: KeptBytes::new(memory), encoded: OnceLock::new() }
+    }
+
     /// Returns `true` if an argument is worth keeping as a whole.
     #[inline]
     pub(crate) fn suits<A: 'static>(argument: &A, limit: usize) -> bool {
@@ -91,24 +106,18 @@ impl KeptArgument {
         let prefix = codec::contiguous_parts(&argument).map(|(prefix, _)| prefix);
         let is_counted = prefix.is_some_and(|prefix| !prefix.as_slice().is_empty());
         let numbers = codec::into_numbers(argument).unwrap_or_default();
-        let form = if is_counted { Form::Counted } else { Form::Bytes };
-        Self { bytes: KeptBytes::new(Memory::Whole(numbers)), form, encoded: OnceLock::new() }
+        Self::new(Memory::Whole { numbers, is_counted })
     }
 
-    /// Takes an argument that is encoded without these parts.
+    /// Takes an argument that is [encoded without these parts](parts).
     pub(super) fn in_parts(encoded: Argument, parts: Vec<SharedNumbers>) -> Self {
-        let (bytes, form) = (KeptBytes::new(Memory::Parts(parts)), Form::Parts(encoded));
-        Self { bytes, form, encoded: OnceLock::new() }
+        Self::new(Memory::Parts { encoded, parts })
     }
 
     /// Returns the argument again, with the same parts, if it has some.
     pub(super) fn again(&self, copy: impl FnOnce(&Argument) -> Argument) -> Option<Self> {
-        match (&self.form, &self.bytes.memory) {
-            (Form::Parts(encoded), Memory::Parts(parts)) => {
-                Some(Self::in_parts(copy(encoded), parts.clone()))
-            }
-            _ => None,
-        }
+        let Memory::Parts { encoded, parts } = &self.bytes.memory else { return None };
+        Some(Self::in_parts(copy(encoded), parts.clone()))
     }
 
     /// Returns another owner of the bytes.
@@ -116,18 +125,24 @@ impl KeptArgument {
         Arc::clone(&self.bytes)
     }
 
-    /// Returns what the message says of the bytes that sends the task. Its worker may ask for each
-    /// part once.
+    /// Returns the description of the bytes for the message that sends the task. Its worker may ask
+    /// for each part once.
     pub(crate) fn send(&self) -> Kept {
-        self.bytes.delivered.store(0, Ordering::Relaxed);
-        let Some(numbers) = self.bytes.whole() else { return Kept::Parts };
-        let counted = matches!(self.form, Form::Counted).then(|| numbers.unit());
-        Kept::Whole { length: numbers.as_bytes().len() as u64, counted }
+        let mut next = self.bytes.next();
+        *next = Owed { sent: next.sent.wrapping_add(1), part: 0 };
+        drop(next);
+        match &self.bytes.memory {
+            Memory::Whole { numbers, is_counted } => Kept::Whole {
+                length: numbers.as_bytes().len() as u64,
+                counted: is_counted.then(|| numbers.unit()),
+            },
+            Memory::Parts { .. } => Kept::Parts,
+        }
     }
 
-    /// Returns what the same message has in place of the encoded argument.
+    /// Returns the bytes that the same message has in place of the argument, or their location.
     pub(crate) fn head(&self, reads_arena: bool) -> (Option<Location>, &[u8]) {
-        let Form::Parts(encoded) = &self.form else { return (None, &[]) };
+        let Memory::Parts { encoded, .. } = &self.bytes.memory else { return (None, &[]) };
         match encoded.location().filter(|_| reads_arena) {
             Some(location) => (Some(location), &[]),
             None => (None, encoded.as_bytes()),
@@ -136,31 +151,27 @@ impl KeptArgument {
 
     pub(super) fn size(&self) -> usize {
         match &self.bytes.memory {
-            Memory::Whole(numbers) => numbers.capacity(),
-            Memory::Parts(parts) => {
-                let head = if let Form::Parts(encoded) = &self.form { encoded.size() } else { 0 };
-                head + parts.iter().map(|part| part.as_bytes().len()).sum::<usize>()
+            Memory::Whole { numbers, .. } => numbers.capacity(),
+            Memory::Parts { encoded, parts } => {
+                encoded.size() + parts.iter().map(|part| part.as_bytes().len()).sum::<usize>()
             }
         }
     }
 
     /// Returns the encoded argument, which is a copy unless it is the bytes.
     pub(super) fn encoded(&self) -> &[u8] {
-        match (&self.form, self.bytes.whole()) {
-            (Form::Bytes, Some(numbers)) => numbers.as_bytes(),
-            _ => self.encoded.get_or_init(|| self.join()),
+        match &self.bytes.memory {
+            Memory::Whole { numbers, is_counted: false } => numbers.as_bytes(),
+            Memory::Whole { numbers, is_counted: true } => self.encoded.get_or_init(|| {
+                let (prefix, bytes) = codec::parts_of_numbers(numbers);
+                [prefix.as_slice(), bytes].concat()
+            }),
+            Memory::Parts { encoded, .. } => self.encoded.get_or_init(|| {
+                let part = |index| self.bytes.part(index);
+                // It has the parts with which it was encoded.
+                parts::join::<Self>(encoded.as_bytes(), part).unwrap_or_default()
+            }),
         }
-    }
-
-    fn join(&self) -> Vec<u8> {
-        if let Some(numbers) = self.bytes.whole() {
-            let (prefix, bytes) = codec::parts_of_numbers(numbers);
-            return [prefix.as_slice(), bytes].concat();
-        }
-        let Form::Parts(encoded) = &self.form else { return Vec::new() };
-        let joined = parts::join::<Self>(encoded.as_bytes(), |index| self.bytes.part(index));
-        // It has the parts with which it was encoded.
-        joined.unwrap_or_default()
     }
 
     /// Returns an argument that was kept as a whole again, after its task was not accepted and was
@@ -169,12 +180,17 @@ impl KeptArgument {
     /// # Panics
     /// If the bytes were not an `A`.
     pub(crate) fn give_back<A: 'static>(bytes: Arc<KeptBytes>) -> A {
-        let memory = Arc::try_unwrap(bytes).map(|kept| kept.memory);
-        let argument = match memory.unwrap_or_else(|shared| shared.memory.clone()) {
-            Memory::Whole(numbers) => codec::from_numbers(numbers).ok(),
-            Memory::Parts(_) => None,
+        let numbers = match Arc::try_unwrap(bytes) {
+            Ok(KeptBytes { memory: Memory::Whole { numbers, .. }, .. }) => Some(numbers),
+            Err(shared) => match &shared.memory {
+                Memory::Whole { numbers, .. } => Some(numbers.clone()),
+                Memory::Parts { .. } => None,
+            },
+            Ok(_) => None,
         };
-        let Some(argument) = argument else { panic!("an argument of another type") };
+        let Some(argument) = numbers.and_then(|numbers| codec::from_numbers(numbers).ok()) else {
+            panic!("an argument of another type")
+        };
         argument
     }
 }
@@ -220,5 +236,26 @@ mod tests {
         assert_eq!(bytes.part(0).unwrap().as_ptr(), address.cast());
         let argument: Vec<f64> = KeptArgument::give_back(bytes);
         assert_eq!(argument.as_ptr(), address);
+    }
+
+    #[test]
+    fn a_late_copy_does_not_count_for_the_next_worker() {
+        let parts = [1_u8, 2].map(|byte| SharedNumbers::of(Arc::new(vec![byte])));
+        let kept = KeptArgument::in_parts(Argument::EMPTY, parts.to_vec());
+        let bytes = kept.bytes();
+        assert_eq!(bytes.owed(), None);
+        assert_eq!(kept.send(), Kept::Parts);
+        let first = bytes.owed().unwrap();
+        assert_eq!(kept.send(), Kept::Parts);
+        bytes.deliver(first);
+        let part = |owed: Owed| bytes.part(owed.part()).unwrap();
+        assert_eq!(part(bytes.owed().unwrap()), [1]);
+        for expected in [[1], [2]] {
+            let owed = bytes.owed().unwrap();
+            assert_eq!(part(owed), expected);
+            bytes.deliver(owed);
+            bytes.deliver(owed);
+        }
+        assert_eq!(bytes.owed(), None);
     }
 }

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use super::{Number, Numbers, Unit, as_bytes};
 
 /// Implemented for memory that holds numbers of one size.
-pub trait Memory: Send + Sync + 'static {
+///
+/// # Safety
+/// Both functions return the same as long as the value is not changed through a `&mut`.
+pub unsafe trait Memory: Send + Sync + 'static {
     /// Returns the bytes of the numbers in memory.
     fn as_bytes(&self) -> &[u8];
     /// Returns the size of a number.
@@ -34,7 +37,8 @@ impl SharedNumbers {
     }
 }
 
-impl<N: Number> Memory for Vec<N> {
+// SAFETY: they are those of its elements.
+unsafe impl<N: Number> Memory for Vec<N> {
     fn as_bytes(&self) -> &[u8] {
         as_bytes(self)
     }
@@ -44,7 +48,8 @@ impl<N: Number> Memory for Vec<N> {
     }
 }
 
-impl<N: Number> Memory for Box<[N]> {
+// SAFETY: they are those of its elements.
+unsafe impl<N: Number> Memory for Box<[N]> {
     fn as_bytes(&self) -> &[u8] {
         as_bytes(self)
     }
@@ -54,7 +59,8 @@ impl<N: Number> Memory for Box<[N]> {
     }
 }
 
-impl Memory for Numbers {
+// SAFETY: they are those of its vector.
+unsafe impl Memory for Numbers {
     fn as_bytes(&self) -> &[u8] {
         self.as_bytes()
     }

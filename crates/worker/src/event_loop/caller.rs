@@ -8,7 +8,8 @@ use brigade_sys::executable::{
 };
 use brigade_sys::fork::Origin;
 use brigade_sys::numbers::{Numbers, SharedNumbers};
-use brigade_wire::codec::{chain, parts};
+use brigade_wire::codec::chain;
+use brigade_wire::codec::parts::{self, Table};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::{Attempt, Location, Outcome, PanicReport, Run, TaskId};
 
@@ -290,7 +291,7 @@ fn offer_parts(store: &Store<'_>, invocation: &mut Invocation<'_>) -> Result<(),
     let Some(parts) = invocation.parts.as_ref().filter(|parts| !parts.is_empty()) else {
         return Ok(());
     };
-    let total = parts.iter().map(|part| part.as_bytes().len()).sum::<usize>();
+    let total = Table::of(invocation.result).map_or(0, |table| table.joined_length());
     if let Some(offer) = store.offer(total.max(OFFERED)) {
         *store.offered.borrow_mut() = Some(Offered::new(offer, Kept::Parts));
         return Ok(());
