@@ -22,7 +22,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("integration", 5300),
     ("link-ipc", 700),
     ("metrics", 1900),
-    ("pool", 10700),
+    ("pool", 10710),
     ("resources", 400),
     ("runner", 5500),
     ("sandbox", 2100),
