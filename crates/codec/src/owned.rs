@@ -64,8 +64,7 @@ impl Owned {
     /// As [`decode`](crate::decode).
     pub fn decode_again<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
         if !self.parts.is_empty() {
-            let part = |index| self.parts.get(index).map(Numbers::as_bytes);
-            return decode(&join::<R>(self.numbers.as_bytes(), part)?);
+            return decode(&join::<R>(self.numbers.as_bytes(), &self.parts)?);
         }
         if !self.is_counted {
             return decode(self.numbers.as_bytes());

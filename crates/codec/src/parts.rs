@@ -81,7 +81,7 @@ pub fn decode_in_parts<T: DeserializeOwned + 'static>(
 ) -> Result<T, CodecError> {
     if Form::of::<T>() != Form::Other {
         // Encoded bytes for others, or no such value.
-        return decode(&join::<T>(encoded, |index| parts.get(index).map(Numbers::as_bytes))?);
+        return decode(&join::<T>(encoded, &parts)?);
     }
     let table = Table::of(encoded).filter(|table| table.parts.len() == parts.len());
     let table = table.ok_or_else(|| malformed::<T>())?;
@@ -98,11 +98,8 @@ pub fn decode_in_parts<T: DeserializeOwned + 'static>(
 ///
 /// # Errors
 /// [`CodecError::Decode`] if it has no table, or other parts. It names the type `T`.
-pub fn join<'a, T>(
-    encoded: &[u8],
-    part: impl Fn(usize) -> Option<&'a [u8]>,
-) -> Result<Vec<u8>, CodecError> {
-    let joined = Table::of(encoded).and_then(|table| table.join(part));
+pub fn join<T>(encoded: &[u8], parts: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, CodecError> {
+    let joined = Table::of(encoded).and_then(|table| table.join(parts));
     joined.ok_or_else(|| malformed::<T>())
 }
 

@@ -75,19 +75,21 @@ fn a_failed_value_that_is_large_is_retried() {
     assert!(outcome(handle).unwrap() == Err("3".repeat(2 * OFFERED)));
 }
 
+/// Returns the bytes of shared memory that this process has.
+fn shared_memory() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssShmem:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+}
+
 #[test]
 fn a_large_value_takes_no_shared_memory() {
     let pool = pool(1);
     warm_up(&pool);
-    let shared = || {
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssShmem:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
-    };
-    let before = shared();
+    let before = shared_memory();
     let value = outcome(pool.submit(pattern, (64 << 20, 5)).unwrap()).unwrap();
     assert!(value == pattern((64 << 20, 5)));
-    let grown = shared().saturating_sub(before);
+    let grown = shared_memory().saturating_sub(before);
     assert!(grown < 16 << 20, "{grown} bytes of shared memory");
 }
 
@@ -453,15 +455,10 @@ fn packed_numbers_beyond_what_is_offered_arrive() {
 fn packed_numbers_take_no_shared_memory() {
     let pool = pool(1);
     warm_up(&pool);
-    let shared = || {
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssShmem:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
-    };
-    let before = shared();
+    let before = shared_memory();
     let sent = ("x".to_owned(), Grid::new(count(8 << 20)));
     let value = outcome(pool.submit(|value: (String, Grid)| value, sent.clone()).unwrap()).unwrap();
     assert!(value == sent);
-    let grown = shared().saturating_sub(before);
+    let grown = shared_memory().saturating_sub(before);
     assert!(grown < 16 << 20, "{grown} bytes of shared memory");
 }

@@ -134,8 +134,7 @@ impl Argument {
                 return Ok(Self::kept_in_parts(*encoded, parts, arena));
             }
             // Few values have both.
-            let joined =
-                parts::join::<T>(&encoded, |it| parts.get(it).map(SharedNumbers::as_bytes));
+            let joined = parts::join::<T>(&encoded, &parts);
             result = joined.map(|joined| *encoded = joined);
         }
         if result.is_err() || (exported.is_none() && encoded.len() <= COPIED) {

@@ -251,6 +251,12 @@ fn cast<A: Number, B: Number>(numbers: Vec<A>) -> Vec<B> {
     unsafe { Vec::from_raw_parts(numbers.as_mut_ptr().cast(), length, capacity) }
 }
 
+impl AsRef<[u8]> for Numbers {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
 impl Default for Numbers {
     fn default() -> Self {
         Self::U8(Vec::new())

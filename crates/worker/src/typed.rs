@@ -60,7 +60,7 @@ where
 fn join<R>(parts: &mut Vec<SharedNumbers>, result: &mut Vec<u8>) -> Result<(), EntryError> {
     let parts = std::mem::take(parts);
     if !parts.is_empty() {
-        let joined = parts::join::<R>(result, |it| parts.get(it).map(SharedNumbers::as_bytes));
+        let joined = parts::join::<R>(result, &parts);
         *result = joined.map_err(|error| EntryError::Result(codec::chain(&error)))?;
     }
     Ok(())

@@ -29,7 +29,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scheduler", 4500),
     ("status", 800),
     ("supervisor", 4430),
-    ("sys", 8890),
+    ("sys", 8895),
     ("task", 2900),
     ("testkit", 1000),
     ("testkit-core", 300),

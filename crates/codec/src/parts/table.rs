@@ -60,18 +60,20 @@ impl<'a> Table<'a> {
         lengths.fold(self.head.len().saturating_sub(marks), usize::saturating_add)
     }
 
-    pub(super) fn join<'b>(&self, part: impl Fn(usize) -> Option<&'b [u8]>) -> Option<Vec<u8>> {
-        let lengths = (0..self.parts.len()).map(|index| Some(part(index)?.len()));
-        let total = lengths.sum::<Option<usize>>()?;
+    /// Returns the value as it is encoded with its parts; `None` if these are others.
+    pub(super) fn join(&self, parts: &[impl AsRef<[u8]>]) -> Option<Vec<u8>> {
+        if parts.len() != self.parts.len() {
+            return None;
+        }
+        let total: usize = parts.iter().map(|part| part.as_ref().len()).sum();
         let mut joined = Vec::with_capacity(self.head.len() + total);
         let mut rest = self.head;
-        for (index, Place { mark, .. }) in self.parts.iter().enumerate() {
-            let part = part(index)?;
+        for (Place { mark, .. }, part) in self.parts.iter().zip(parts) {
             let at = rest.windows(mark.len()).position(|bytes| bytes == mark)?;
             // The byte before a mark is its length.
             joined.extend_from_slice(&rest[..at.checked_sub(1)?]);
-            joined.extend_from_slice(Prefix::of(part.len()).as_slice());
-            joined.extend_from_slice(part);
+            joined.extend_from_slice(Prefix::of(part.as_ref().len()).as_slice());
+            joined.extend_from_slice(part.as_ref());
             rest = &rest[at + mark.len()..];
         }
         joined.extend_from_slice(rest);

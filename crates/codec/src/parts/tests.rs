@@ -77,18 +77,18 @@ proptest! {
             let (length, unit) = (part.as_bytes().len(), part.unit());
             prop_assert_eq!(*place, Place { address, length, unit, mark: place.mark });
         }
-        let joined = table.join(|index| Some(parts.get(index)?.as_bytes()));
+        let joined = table.join(&parts);
         prop_assert_eq!(joined.as_ref(), Some(&together));
         prop_assert_eq!(decode_in_parts::<Mixed>(&encoded, copies(&parts)).unwrap(), value);
         let bytes: Encoded = decode_in_parts(&encoded, copies(&parts)).unwrap();
         prop_assert_eq!(bytes.as_slice(), together);
         // As a liar may send them.
         for cut in (0..encoded.len()).step_by(31) {
-            let _ = Table::of(&encoded[..cut]).map(|table| table.join(|_| Some(&[])));
+            let _ = Table::of(&encoded[..cut]).map(|table| table.join(&parts));
             let _ = decode_in_parts::<Mixed>(&encoded[..cut], copies(&parts));
             let mut changed = encoded.clone();
             changed[cut] ^= 0xff;
-            let _ = Table::of(&changed).map(|table| table.join(|_| Some(&[])));
+            let _ = Table::of(&changed).map(|table| table.join(&parts));
             let _ = decode_in_parts::<Mixed>(&changed, copies(&parts));
         }
     }

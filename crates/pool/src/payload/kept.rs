@@ -166,10 +166,9 @@ impl KeptArgument {
                 let (prefix, bytes) = codec::parts_of_numbers(numbers);
                 [prefix.as_slice(), bytes].concat()
             }),
-            Memory::Parts { encoded, .. } => self.encoded.get_or_init(|| {
-                let part = |index| self.bytes.part(index);
-                // It has the parts with which it was encoded.
-                parts::join::<Self>(encoded.as_bytes(), part).unwrap_or_default()
+            Memory::Parts { encoded, parts } => self.encoded.get_or_init(|| {
+                // These are the parts without which it was encoded.
+                parts::join::<Self>(encoded.as_bytes(), parts).unwrap_or_default()
             }),
         }
     }

@@ -37,6 +37,12 @@ impl SharedNumbers {
     }
 }
 
+impl AsRef<[u8]> for SharedNumbers {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
 // SAFETY: they are those of its elements.
 unsafe impl<N: Number> Memory for Vec<N> {
     fn as_bytes(&self) -> &[u8] {

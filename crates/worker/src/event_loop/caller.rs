@@ -296,8 +296,7 @@ fn offer_parts(store: &Store<'_>, invocation: &mut Invocation<'_>) -> Result<(),
         *store.offered.borrow_mut() = Some(Offered::new(offer, Kept::Parts));
         return Ok(());
     }
-    let part = |index: usize| parts.get(index).map(SharedNumbers::as_bytes);
-    let joined = parts::join::<SharedNumbers>(invocation.result, part);
+    let joined = parts::join::<SharedNumbers>(invocation.result, parts);
     *invocation.result = joined.map_err(|error| EntryError::Result(chain(&error)))?;
     Ok(())
 }

@@ -63,8 +63,7 @@ impl Kept {
     /// Returns the outcome with a copy of the value.
     fn stored<'a>(self, store: &Store<'_>, calls: &'a mut Calls) -> Outcome<'a> {
         if let Self::Parts = self {
-            let part = |index: usize| Some(calls.parts.get(index)?.as_bytes());
-            match codec::parts::join::<Numbers>(&calls.result, part) {
+            match codec::parts::join::<Numbers>(&calls.result, &calls.parts) {
                 Ok(joined) => calls.result = joined,
                 Err(error) => return Outcome::ResultCodec(codec::chain(&error)),
             }
