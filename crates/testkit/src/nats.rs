@@ -4,14 +4,15 @@
 //! that lives as long: it ends with the test's process, even if that is killed.
 
 mod cluster;
+mod port;
 
 use std::env;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::process::Command;
+use std::slice;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
@@ -22,6 +23,7 @@ use brigade_sys::launch::Confinement;
 use brigade_sys::process::{Process, Signal};
 use tempfile::TempDir;
 
+use self::port::Port;
 use crate::{BOUND, pause, wait_or_explain};
 
 pub use cluster::NatsCluster;
@@ -33,7 +35,10 @@ const READY: Duration = Duration::from_secs(120);
 /// Time between two questions for the health of a server, each of which is a line in its log.
 const NEXT_HEALTH: Duration = Duration::from_millis(50);
 
-/// Number of lines of a log that a description ends with.
+/// The line that each such question leaves in the log of a server that is not ready.
+const NOT_READY: &str = "Healthcheck failed";
+
+/// Number of other lines of a log that a description ends with.
 const LOG_LINES: usize = 60;
 
 const LOOPBACK: &str = "127.0.0.1";
@@ -55,15 +60,9 @@ pub struct NatsServer {
     address: String,
     /// Arguments for the cluster that the server belongs to, or for its configuration.
     options: Vec<String>,
-    ports: Ports,
+    clients: Port,
+    monitoring: Port,
     running: Option<Running>,
-}
-
-/// The ports on which a server listens; `-1` in the arguments for those that are not known yet.
-#[derive(Debug, Clone, Copy)]
-struct Ports {
-    clients: i32,
-    monitoring: i32,
 }
 
 #[derive(Debug)]
@@ -86,8 +85,7 @@ impl NatsServer {
     /// Panics if it cannot be started, or is not ready in time.
     pub fn start() -> Self {
         let mut server = Self::new("alone", LOOPBACK, Vec::new());
-        server.launch();
-        server.await_ready();
+        server.restart();
         server
     }
 
@@ -100,27 +98,26 @@ impl NatsServer {
         let path = server.folder.path().join("configuration");
         fs::write(&path, text).expect("the folder is ours");
         server.options = vec!["-c".to_owned(), path.display().to_string()];
-        server.launch();
-        server.await_ready();
+        server.restart();
         server
     }
 
     /// Asks the server's monitoring, such as `/varz`. Returns the answer with its headers, or
     /// `None` without one.
     pub fn monitor(&self, path: &str) -> Option<String> {
-        monitor(&self.address, self.ports.monitoring, path)
+        monitor(&self.address, self.monitoring.number(), path)
     }
 
     fn new(name: &str, address: &str, options: Vec<String>) -> Self {
         let folder = TempDir::with_prefix("brigade-nats").expect("a folder");
-        let ports = Ports { clients: -1, monitoring: -1 };
+        let (clients, monitoring) = (Port::reserve(address), Port::reserve(address));
         let (name, address) = (name.to_owned(), address.to_owned());
-        Self { folder, name, address, options, ports, running: None }
+        Self { folder, name, address, options, clients, monitoring, running: None }
     }
 
     /// Returns the address for clients. It stays the same after a restart.
     pub fn url(&self) -> String {
-        format!("nats://{}:{}", self.address, self.ports.clients)
+        format!("nats://{}:{}", self.address, self.clients.number())
     }
 
     /// Returns the server's process id.
@@ -149,7 +146,7 @@ impl NatsServer {
     pub fn restart(&mut self) {
         self.kill();
         self.launch();
-        self.await_ready();
+        await_ready(slice::from_ref(self));
     }
 
     /// Describes the server for the message of a test that fails: its health, its streams, and the
@@ -159,7 +156,7 @@ impl NatsServer {
         let health = answer("/healthz");
         let streams = answer("/jsz?consumers=true");
         let log = self.log();
-        let lines: Vec<_> = log.lines().collect();
+        let lines: Vec<_> = log.lines().filter(|line| !line.contains(NOT_READY)).collect();
         let end = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
         format!("{}: {health}\n{streams}\n{end}\n", self.name)
     }
@@ -172,9 +169,8 @@ impl NatsServer {
     fn command(&self) -> Command {
         let mut command = program();
         command.args(["-a", &self.address, "-n", &self.name, "-js"]);
-        command.arg("-p").arg(self.ports.clients.to_string());
-        command.arg("-m").arg(self.ports.monitoring.to_string());
-        command.arg("--ports_file_dir").arg(self.folder.path());
+        command.arg("-p").arg(self.clients.number().to_string());
+        command.arg("-m").arg(self.monitoring.number().to_string());
         command.arg("-sd").arg(self.folder.path().join("data"));
         command.arg("-l").arg(self.folder.path().join("log"));
         command.args(&self.options);
@@ -209,45 +205,37 @@ impl NatsServer {
         self.running = Some(Running { process, thread });
     }
 
-    /// Waits until the server accepts clients, and learns its ports.
-    fn await_ready(&mut self) {
-        let file = self.folder.path().join(format!("{PROGRAM}_{}.ports", self.pid()));
-        let what = format!("nats-server to be ready in {}", self.folder.path().display());
-        self.ports = wait_or_explain(&what, READY, || self.look(&file), || self.describe());
+    /// Returns `true` if the server says that it is ready, JetStream and the leader of its cluster
+    /// included.
+    fn is_healthy(&self) -> bool {
+        self.monitor("/healthz").is_some_and(|answer| answer.contains("\"status\":\"ok\""))
     }
+}
 
-    /// Returns the ports of a server that is ready.
-    fn look(&self, file: &PathBuf) -> Option<Ports> {
-        let ended = self.running.as_ref().is_none_or(|running| running.thread.is_finished());
-        assert!(!ended, "nats-server has ended:\n{}", self.log());
-        let text = fs::read_to_string(file).ok()?;
-        let port = |scheme: &str| -> Option<i32> {
-            let (_, rest) = text.split_once(&format!("\"{scheme}://{}:", self.address))?;
-            rest.split('"').next()?.parse().ok()
-        };
-        let clients = port("nats").or_else(|| port("tls"))?;
-        let ports = Ports { clients, monitoring: port("http")? };
-        let is_ready = is_healthy(&self.address, ports.monitoring);
-        if !is_ready {
+/// Waits until all of the servers accept clients.
+fn await_ready(servers: &[NatsServer]) {
+    let are_ready = || {
+        for server in servers {
+            // The others may wait for it in vain.
+            let runs = server.running.as_ref().is_some_and(|it| !it.thread.is_finished());
+            assert!(runs, "nats-server has ended:\n{}", server.log());
+        }
+        let are_ready = servers.iter().all(NatsServer::is_healthy);
+        if !are_ready {
             pause(NEXT_HEALTH);
         }
-        is_ready.then_some(ports)
-    }
+        are_ready.then_some(())
+    };
+    let describe = || servers.iter().map(NatsServer::describe).collect();
+    wait_or_explain("nats-server to be ready", READY, are_ready, describe);
 }
 
 fn program() -> Command {
     Command::new(env::var_os(OTHER_PROGRAM).unwrap_or_else(|| PROGRAM.into()))
 }
 
-/// Returns `true` if the server says that it is ready, JetStream and the leader of its cluster
-/// included.
-fn is_healthy(address: &str, port: i32) -> bool {
-    let answer = monitor(address, port, "/healthz");
-    answer.is_some_and(|answer| answer.contains("\"status\":\"ok\""))
-}
-
-fn monitor(address: &str, port: i32, path: &str) -> Option<String> {
-    let mut socket = TcpStream::connect((address, u16::try_from(port).ok()?)).ok()?;
+fn monitor(address: &str, port: u16, path: &str) -> Option<String> {
+    let mut socket = TcpStream::connect((address, port)).ok()?;
     socket.set_read_timeout(Some(BOUND)).ok()?;
     socket.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
     let mut answer = String::new();

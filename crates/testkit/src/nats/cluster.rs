@@ -1,13 +1,13 @@
 //! Servers that replicate each other's data.
 
-use std::net::TcpListener;
-
-use super::{LOOPBACK, NatsServer};
+use super::port::Port;
+use super::{LOOPBACK, NatsServer, await_ready};
 
 /// Servers of one cluster on this machine, each with routes to all others; or a single server.
 #[derive(Debug)]
 pub struct NatsCluster {
     servers: Vec<NatsServer>,
+    _routes: Vec<Port>,
 }
 
 impl NatsCluster {
@@ -24,33 +24,21 @@ impl NatsCluster {
     /// # Panics
     /// As [`start`](Self::start).
     pub fn start_on(address: &str, size: usize) -> Self {
-        // Held together, so that they differ. Another program could take one before its server
-        // does, which ends the test with that server's log.
-        let free: Vec<_> =
-            (0..size).map(|_| TcpListener::bind((address, 0)).expect("a port")).collect();
-        let routes: Vec<_> = free
-            .iter()
-            .map(|listener| format!("nats://{}", listener.local_addr().expect("an address")))
-            .collect();
-        drop(free);
+        let ports: Vec<_> = (0..size).map(|_| Port::reserve(address)).collect();
+        let route = |port: &Port| format!("nats://{address}:{}", port.number());
+        let routes: Vec<_> = ports.iter().map(route).collect();
         let all = routes.join(",");
-        let mut servers: Vec<_> = (1..)
-            .zip(&routes)
-            .map(|(number, route)| {
-                let options = ["--cluster_name", "test", "--cluster", route, "--routes", &all];
-                // A server without others is ready only if it knows that it is alone.
-                let options =
-                    if size == 1 { Vec::new() } else { options.map(str::to_owned).into() };
-                let mut server = NatsServer::new(&format!("server-{number}"), address, options);
-                server.launch();
-                server
-            })
-            .collect();
-        // None is ready before a majority has met.
-        for server in &mut servers {
-            server.await_ready();
-        }
-        Self { servers }
+        let start = |(number, route): (usize, &String)| {
+            let options = ["--cluster_name", "test", "--cluster", route, "--routes", &all];
+            // A server without others is ready only if it knows that it is alone.
+            let options = if size == 1 { Vec::new() } else { options.map(str::to_owned).into() };
+            let mut server = NatsServer::new(&format!("server-{number}"), address, options);
+            server.launch();
+            server
+        };
+        let servers: Vec<_> = (1..).zip(&routes).map(start).collect();
+        await_ready(&servers);
+        Self { servers, _routes: ports }
     }
 
     /// Returns the addresses of all servers, separated by commas.
@@ -66,9 +54,7 @@ impl NatsCluster {
 
     /// Returns `true` if all servers run, and each stream and consumer has a leader.
     pub fn is_healthy(&self) -> bool {
-        let health =
-            |server: &NatsServer| super::is_healthy(&server.address, server.ports.monitoring);
-        self.servers.iter().all(health)
+        self.servers.iter().all(NatsServer::is_healthy)
     }
 
     /// Kills all servers with SIGKILL, starts them again, and waits until they are ready.
@@ -78,7 +64,7 @@ impl NatsCluster {
     pub fn restart(&mut self) {
         self.servers.iter_mut().for_each(NatsServer::kill);
         self.servers.iter_mut().for_each(NatsServer::launch);
-        self.servers.iter_mut().for_each(NatsServer::await_ready);
+        await_ready(&self.servers);
     }
 
     /// Starts a server again after it was killed, and does not wait until it is ready.
