@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::process::id;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use brigade::{Link, Pool, PoolBuilder, Start, worker};
@@ -14,6 +15,12 @@ use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 brigade::init_for_tests!();
+
+/// Waits until no other test of this program runs: most look at this process or its children.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn links() -> [Link; 2] {
     [Link::Ring, Link::Ipc]
@@ -113,6 +120,7 @@ fn surroundings((): ()) -> BTreeMap<String, String> {
 
 #[test]
 fn a_forked_worker_is_like_an_executed_one() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     for link in links() {
         let build = |start| {
@@ -147,6 +155,7 @@ fn a_forked_worker_is_like_an_executed_one() {
 
 #[test]
 fn workers_are_children_of_the_host() {
+    let _alone = alone();
     for link in links() {
         let pool = forked().link(link).build().unwrap();
         let pid = outcome(pool.submit(own_pid, ()).unwrap()).unwrap();
@@ -163,6 +172,7 @@ fn forked_workers_draw_their_own_random_numbers() {
     fn draws((): ()) -> (u64, u64) {
         (RandomState::new().hash_one(1), worker::seed().unwrap_or_default())
     }
+    let _alone = alone();
     let pool = builder(4).start(Start::Fork).build().unwrap();
     let all = pool.broadcast(draws, ()).unwrap();
     let all: Vec<_> = all.into_iter().map(|it| outcome(it).unwrap()).collect();
@@ -173,8 +183,9 @@ fn forked_workers_draw_their_own_random_numbers() {
 
 #[test]
 fn a_server_that_is_killed_is_replaced_and_reaped() {
+    let _alone = alone();
     for link in links() {
-        let check = LeakCheck::new();
+        let check = LeakCheck::new().without_threads();
         let pool = forked().link(link).build().unwrap();
         works(&pool);
         let first = server();
@@ -193,6 +204,7 @@ fn a_server_that_is_killed_is_replaced_and_reaped() {
 
 #[test]
 fn a_server_that_is_stopped_is_given_up() {
+    let _alone = alone();
     let pool = forked().start_timeout(Duration::from_millis(300)).build().unwrap();
     works(&pool);
     let first = server();
@@ -204,6 +216,7 @@ fn a_server_that_is_stopped_is_given_up() {
 
 #[test]
 fn a_pool_ends_while_its_server_does_not_answer() {
+    let _alone = alone();
     let pool = forked().min_workers(1).start_timeout(Duration::MAX).build().unwrap();
     works(&pool);
     processes::hit(server(), Signal::STOP);
@@ -215,6 +228,7 @@ fn a_pool_ends_while_its_server_does_not_answer() {
 
 #[test]
 fn a_worker_executed_in_place_of_a_fork_reports_its_crash() {
+    let _alone = alone();
     let pool = builder(1).start_timeout(Duration::from_secs(1)).build().unwrap();
     // From the third start on there is a server.
     (0..3).for_each(|_| crash(&pool));
@@ -241,6 +255,7 @@ fn preloaded_state_is_shared_by_all_workers() {
         let table = worker::preloaded::<Vec<u64>>()?;
         Some((table[position], table.as_ptr().addr(), id()))
     }
+    let _alone = alone();
     for link in links() {
         for start in [Start::Fork, Start::Auto, Start::Exec] {
             let pool =
@@ -263,6 +278,7 @@ fn memory_that_makes_forks_slow_is_reported() {
         all.iter_mut().step_by(4 * 4096).for_each(|byte| *byte = 1);
         all
     }
+    let _alone = alone();
     let huge_pages = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     if huge_pages.is_ok_and(|it| it.contains("[always]")) {
         return;
@@ -291,6 +307,7 @@ fn a_preload_that_fails_breaks_the_pool_with_its_reason() {
             other => unreachable!("{other}"),
         }
     }
+    let _alone = alone();
     for (how, reason) in [
         ("error", "`preload` failed: no table today"),
         ("panic", "a bad table"),
@@ -314,6 +331,7 @@ fn a_preload_that_fails_breaks_the_pool_with_its_reason() {
 
 #[test]
 fn a_sandboxed_pool_executes_its_workers() {
+    let _alone = alone();
     let pool = builder(1).sandbox(brigade::Sandbox::no_network()).build().unwrap();
     works(&pool);
     crash(&pool);
@@ -328,8 +346,9 @@ fn a_sandboxed_pool_executes_its_workers() {
 
 #[test]
 fn fresh_processes_survive_the_deaths_of_servers_and_workers() {
+    let _alone = alone();
     for link in links() {
-        let check = LeakCheck::new();
+        let check = LeakCheck::new().without_threads();
         let seed = Random::seed_from("BRIGADE_TEST_SEED");
         let mut random = Random::new(seed);
         let pool = builder(2)
