@@ -291,6 +291,19 @@ fn a_memory_that_is_not_known_is_not_reported() {
 }
 
 #[test]
+fn a_large_process_that_starts_the_command_hides_no_memory() {
+    let dir = TestDir::new();
+    // The kernel's count of the command begins with it.
+    let ballast = std::hint::black_box(vec![1_u8; 256 << 20]);
+    dir.write("jobs", "perl -e '$x = q(a) x 100_000_000'\n");
+    let ran = dir.run(&["-j1", "--json", "jobs"]);
+    drop(ballast);
+    let finished = ran.stdout.lines().find(|line| line.contains("finished")).expect("an event");
+    let event: serde_json::Value = serde_json::from_str(finished).expect("JSON");
+    assert!(event["peak_memory"].as_u64().is_some_and(|it| it > 100_000_000), "{finished}");
+}
+
+#[test]
 fn jobs_run_on_the_cores_in_their_environment() {
     let dir = TestDir::new();
     let script = "echo $BRIGADE_CORES=$(grep Cpus_allowed_list /proc/self/status | cut -f2)";

@@ -45,6 +45,7 @@ pub(crate) struct Local {
     /// The tokens of a batch of events; kept for its memory.
     ready: Vec<u64>,
     preparation: Preparation,
+    own_peak: memory::OwnPeak,
     live: Vec<Option<Live>>,
     /// Declared after `live`, and so dropped after the processes that it guards.
     launcher: GuardedLauncher,
@@ -88,6 +89,7 @@ impl Local {
             poller,
             ready: Vec::new(),
             preparation,
+            own_peak: memory::OwnPeak::new(),
             live: (0..slots).map(|_| None).collect(),
             launcher,
             generation: 0,

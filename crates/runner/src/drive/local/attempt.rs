@@ -8,7 +8,6 @@ use std::sync::Arc;
 use brigade_cores::CoreLease;
 use brigade_supervisor::{Capture, LaunchSettings, OutputPipe};
 use brigade_sys::launch::LaunchStage;
-use brigade_sys::memory;
 use brigade_sys::process::{Process, Usage};
 
 use super::Local;
@@ -128,7 +127,7 @@ impl Local {
             streams: ours,
             cpus,
             wants_terminal: false,
-            own_memory: memory::peak(),
+            own_memory: self.own_peak.bytes(),
             confined,
             lease,
             share,
