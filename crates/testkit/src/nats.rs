@@ -79,6 +79,13 @@ impl NatsServer {
         program().arg("--version").output().is_ok()
     }
 
+    /// Returns `true` if the server is of a version that may lose messages that it has
+    /// acknowledged, as one of three that are killed one after the other.
+    pub fn forgets() -> bool {
+        let version = program().arg("--version").output().map(|it| it.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&version).contains("v2.9.")
+    }
+
     /// Starts a server on loopback, and waits until it is ready.
     ///
     /// # Panics

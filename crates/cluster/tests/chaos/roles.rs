@@ -11,10 +11,10 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use brigade::{Key, TaskError};
+use brigade::{Key, TaskError, TaskErrorKind};
 use brigade_cluster::{Cluster, ClusterError, Node};
 use brigade_testkit::processes::{Signal, hit};
-use brigade_testkit::{BOUND, Network, Random, pause, wait_until};
+use brigade_testkit::{BOUND, NatsServer, Network, Random, pause, wait_until};
 
 use crate::faults::SERVERS;
 use crate::ledger::RECORD;
@@ -157,29 +157,44 @@ fn insist<T>(attempt: impl Fn() -> Result<T, ClusterError>) -> T {
     attempt().unwrap()
 }
 
-/// Submits all tasks, waits for their outcomes, and writes the results.
+/// Submits all tasks, waits for their outcomes, and writes the results. Submits those again that an
+/// old server has lost.
 fn client() {
-    write_results(|outcome| outcome.unwrap().to_string());
+    let forgets = NatsServer::forgets();
+    let is_lost = |error: &TaskError| matches!(error.kind(), TaskErrorKind::Lost { .. });
+    write_results(|error| forgets && is_lost(error), |outcome| outcome.unwrap().to_string());
 }
 
-/// Does the same, but writes errors too.
+/// Does the same once, but writes errors too.
 fn witness() {
-    write_results(|outcome| outcome.map_or_else(|error| error.to_string(), |n| n.to_string()));
+    let describe = |outcome: Result<u64, TaskError>| match outcome {
+        Ok(number) => number.to_string(),
+        Err(error) => error.to_string(),
+    };
+    write_results(|_| false, describe);
 }
 
-fn write_results(describe: impl Fn(Result<u64, TaskError>) -> String) {
+fn write_results(
+    is_submitted_again: impl Fn(&TaskError) -> bool,
+    describe: impl Fn(Result<u64, TaskError>) -> String,
+) {
     let cluster = insist(try_to_connect);
     let batch = insist(|| cluster.batch(BATCH));
     let mut random = Random::new(number(SEED));
-    let handles: Vec<_> = (0..number(TASKS))
-        .map(|number: u32| {
-            let task = batch.task(&number.to_string(), &WORK).unwrap().max_deaths(MAX_DEATHS);
-            task.submit((number, random.within(1..21))).unwrap()
-        })
-        .collect();
+    let submit = |(number, millis): (u32, u64)| {
+        let task = batch.task(&number.to_string(), &WORK).unwrap().max_deaths(MAX_DEATHS);
+        task.submit((number, millis)).unwrap()
+    };
+    let arguments = (0..number(TASKS)).map(|number: u32| (number, random.within(1..21)));
+    let handles: Vec<_> = arguments.map(|argument| (argument, submit(argument))).collect();
     let mut results = String::new();
-    for handle in handles {
-        writeln!(results, "{}", describe(handle.wait())).unwrap();
+    for (argument, handle) in handles {
+        let mut outcome = handle.wait();
+        if outcome.as_ref().is_err_and(&is_submitted_again) {
+            println!("task {} is submitted again: {outcome:?}", argument.0);
+            outcome = submit(argument).wait();
+        }
+        writeln!(results, "{}", describe(outcome)).unwrap();
     }
     fs::write(env::var(RESULTS).unwrap(), results).unwrap();
 }
