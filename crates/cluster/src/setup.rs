@@ -18,6 +18,9 @@ use crate::error::ClusterError;
 use crate::names::{Lane, Names};
 use crate::payload::Payloads;
 
+/// From this number of servers on, the streams of a queue should have replicas.
+const SERVERS_WITH_REPLICAS: usize = 3;
+
 /// The oldest server with named consumers and direct gets.
 const OLDEST_SERVER: (i64, i64, i64) = (2, 9, 0);
 
@@ -216,7 +219,21 @@ pub(crate) fn check_server(jetstream: &Context) -> Result<(), ClusterError> {
         );
         return unsupported(reason);
     }
+    warn_of_losses(jetstream);
     Ok(())
+}
+
+/// Warns of a cluster of servers that may lose tasks; see `docs/cluster.md`.
+fn warn_of_losses(jetstream: &Context) {
+    let client = jetstream.client();
+    let info = client.server_info();
+    if info.connect_urls.len() >= SERVERS_WITH_REPLICAS && !client.is_server_compatible(2, 10, 0) {
+        tracing::warn!(
+            version = info.version,
+            "when servers of this version die one after the other, tasks that several of them hold \
+             may be lost: use a newer version"
+        );
+    }
 }
 
 /// Checks the stream that exists, or creates it. Only the latter needs the permission for that.
@@ -250,7 +267,7 @@ fn warn_of_few_replicas(jetstream: &Context, stream: &Stream) {
     // A server names the others of its cluster.
     let servers = jetstream.client().server_info().connect_urls.len();
     let is_clustered = info.cluster.as_ref().is_some_and(|cluster| cluster.name.is_some());
-    if is_clustered && servers >= 3 && info.config.num_replicas < 3 {
+    if is_clustered && servers >= SERVERS_WITH_REPLICAS && info.config.num_replicas < 3 {
         tracing::warn!(
             stream = info.config.name,
             replicas = info.config.num_replicas,

@@ -167,9 +167,8 @@ fn client() {
 
 /// Does the same once, but writes errors too.
 fn witness() {
-    let describe = |outcome: Result<u64, TaskError>| match outcome {
-        Ok(number) => number.to_string(),
-        Err(error) => error.to_string(),
+    let describe = |outcome: Result<u64, TaskError>| {
+        outcome.map_or_else(|error| error.to_string(), |number| number.to_string())
     };
     write_results(|_| false, describe);
 }
