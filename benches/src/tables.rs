@@ -42,7 +42,7 @@ pub(crate) fn blocks(results: &Results) -> Vec<(&'static str, String)> {
 /// Prints all figures, the goals, and the figures that were not measured.
 pub(crate) fn print(results: &Results) {
     println!("\n{}", listing(results));
-    println!("Goals\n\n{}", goals::table(results).text());
+    println!("Goals\n\n{}", goals::listing(results));
     let missing = missing(results);
     if !missing.is_empty() {
         println!("Not measured\n\n{missing}");

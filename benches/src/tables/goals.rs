@@ -1,5 +1,7 @@
 //! Brigade's performance goals, all measured over rings, and the check of each goal.
 
+use std::fmt::Write;
+
 use super::table::Table;
 use super::unit::Unit;
 use crate::results::{Key, Results, Summary, key};
@@ -295,10 +297,29 @@ fn goals() -> impl Iterator<Item = &'static Goal> {
         .flatten()
 }
 
+/// The reason why there is no figure, if none is known.
+const DID_NOT_RUN: &str = "its section did not run";
+
 /// Returns a table with one row for each goal.
 pub(super) fn table(results: &Results) -> Table {
+    rows(results, goals())
+}
+
+/// Returns the goals of the sections that ran, and the number of the others.
+pub(super) fn listing(results: &Results) -> String {
+    let did_run = |goal: &&Goal| goal.measured(results).err().as_deref() != Some(DID_NOT_RUN);
+    let (ran, others): (Vec<_>, Vec<_>) = goals().partition(did_run);
+    let mut text = rows(results, ran.into_iter()).text();
+    if !others.is_empty() {
+        let _ =
+            writeln!(text, "\nnot measured, because their sections did not run: {}", others.len());
+    }
+    text
+}
+
+fn rows(results: &Results, goals: impl Iterator<Item = &'static Goal>) -> Table {
     let mut table = Table::new(1, &["goal", "at least / at most", "measured", "verdict"]);
-    for goal in goals() {
+    for goal in goals {
         let (measured, verdict) = match goal.measured(results) {
             Ok(summary) => {
                 (goal.unit.summary(summary), if goal.is_met(summary) { "met" } else { "not met" })
@@ -314,7 +335,7 @@ impl Goal {
     fn measured(&self, results: &Results) -> Result<Summary, String> {
         let because = |keys: &[Key<'_>]| {
             let reason = keys.iter().find_map(|key| results.reason(*key));
-            reason.unwrap_or("its section did not run").to_owned()
+            reason.unwrap_or(DID_NOT_RUN).to_owned()
         };
         match self.measure {
             Figure(figure) => results.summary(figure).ok_or_else(|| because(&[figure])),
@@ -329,6 +350,7 @@ impl Goal {
                 })
             }
             OverBestPeer(ours) => {
+                results.summary(ours).ok_or_else(|| because(&[ours]))?;
                 let peer =
                     results.best_peer(ours.section, ours.name).ok_or("no peer was measured")?;
                 let theirs = key(ours.section, ours.name, peer);

@@ -1,6 +1,6 @@
 //! Verdicts on synthetic figures.
 
-use super::{goals, table};
+use super::{goals, listing, table};
 use crate::results::Results;
 
 /// Returns results with one figure of Brigade over rings.
@@ -61,4 +61,20 @@ fn a_missing_figure_is_not_measured_rather_than_missed() {
     assert!(row.contains("cannot start strace") && row.ends_with("not measured"), "{row}");
     let nothing = table(&Results::new(1)).text();
     assert_eq!(nothing.matches("not measured").count(), goals().count());
+}
+
+#[test]
+fn goals_of_sections_that_did_not_run_are_only_counted() {
+    let results = ring("idle", "system_calls_count", &[0.0]).without(
+        "idle",
+        "context_switches_count",
+        "ring",
+        "cannot start strace",
+    );
+    let text = listing(&results);
+    assert!(text.contains("system calls of an idle pool"), "{text}");
+    assert!(text.contains("cannot start strace"), "{text}");
+    assert!(!text.contains("no-ops one by one"), "{text}");
+    let others = goals().count() - 2;
+    assert!(text.ends_with(&format!("did not run: {others}\n")), "{text}");
 }
