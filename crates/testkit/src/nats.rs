@@ -225,7 +225,7 @@ fn await_ready(servers: &[NatsServer]) {
         for server in servers {
             // The others may wait for it in vain.
             let runs = server.running.as_ref().is_some_and(|it| !it.thread.is_finished());
-            assert!(runs, "nats-server has ended:\n{}", server.log());
+            assert!(runs, "nats-server has ended: {}", server.describe());
         }
         let are_ready = servers.iter().all(NatsServer::is_healthy);
         if !are_ready {

@@ -44,6 +44,9 @@ pub(super) fn spread<P: Send>(parts: &mut [P], copy: impl Fn(&mut P) + Sync) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Condvar;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -59,14 +62,14 @@ mod tests {
     fn two_threads_share_the_parts_behind_the_first() {
         let here = thread::current().id();
         let mut threads = [None; 3];
-        // Each of the last two parts ends when the other one has begun.
-        let both = std::sync::Barrier::new(2);
-        let is_first = std::sync::atomic::AtomicBool::new(true);
+        // Each of the last two parts ends when the other one has begun, or else much later.
+        let (begun, more) = (Mutex::new(0), Condvar::new());
         spread(&mut threads, |thread| {
             *thread = Some(thread::current().id());
-            if !is_first.swap(false, std::sync::atomic::Ordering::Relaxed) {
-                both.wait();
-            }
+            let mut begun = begun.lock().unwrap();
+            *begun += 1;
+            more.notify_all();
+            drop(more.wait_timeout_while(begun, Duration::from_secs(20), |begun| *begun == 2));
         });
         assert_eq!(threads[0], Some(here));
         assert_ne!(threads[1], threads[2]);
