@@ -107,7 +107,7 @@ pub fn user_id() -> u32 {
     geteuid().as_raw()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 

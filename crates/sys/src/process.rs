@@ -395,5 +395,5 @@ fn gone_is_fine(sent: Result<(), Errno>) -> io::Result<()> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

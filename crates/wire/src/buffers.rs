@@ -168,7 +168,7 @@ fn words(entry: &[u8; ENTRY]) -> [u64; 5] {
     words
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use proptest::prelude::*;
 

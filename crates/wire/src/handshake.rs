@@ -298,5 +298,5 @@ macro_rules! packets {
 
 packets!(ToWorkerControl, FromWorkerControl);
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

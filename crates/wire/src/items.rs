@@ -134,7 +134,7 @@ fn short(length: usize) -> Option<u8> {
     u8::try_from(length).ok().filter(|length| *length < LONG)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 

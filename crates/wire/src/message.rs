@@ -378,5 +378,5 @@ impl<'a> ToWorker<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

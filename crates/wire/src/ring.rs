@@ -39,7 +39,7 @@ mod loom;
 mod memory;
 mod packing;
 mod producer;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use bell::{Bell, Doorbell, LONG_PATIENCE, Listener, PATIENCE, RemoteDoorbell, WakeUp};

@@ -112,7 +112,7 @@ impl<'a> WorkerEvent<'a> {
 /// Number of bytes of the length.
 const LENGTH: usize = 2;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use proptest::prelude::*;
 

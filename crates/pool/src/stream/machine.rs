@@ -11,7 +11,7 @@
 //! A reset or the end of the stream takes all ids out. The driver cancels their tasks; what the
 //! pool says later of an id that is not there is ignored. No id is used twice.
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -309,7 +309,7 @@ impl<T> Machine<T> {
     }
 
     /// Checks all invariants.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn sanity_check(&self) {
         let counters = self.report();
         let taken = counters.delivered + counters.dropped + counters.pending;

@@ -151,5 +151,5 @@ impl RangeSet {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

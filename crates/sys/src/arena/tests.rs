@@ -1,6 +1,7 @@
 //! Tests both sides in one process, over descriptors as they would be handed over.
 
 mod buffers;
+#[cfg(not(loom))]
 mod random;
 
 use std::io;

@@ -96,7 +96,7 @@ impl Line {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::fs;
     use std::net::UdpSocket;

@@ -193,7 +193,7 @@ fn bytes(words: &[AtomicU64], length: usize) -> Vec<u8> {
     bytes
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use proptest::prelude::*;
 

@@ -159,7 +159,7 @@ fn environment(folder: &OwnedFd, pid: &CStr, mark: &[u8]) -> Option<Found> {
     Some(Found::NoMark)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;

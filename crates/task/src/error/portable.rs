@@ -232,7 +232,7 @@ fn cut_to_limit(mut text: String) -> String {
     text
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use brigade_sys::crash::Snapshot;
     use proptest::prelude::*;

@@ -239,5 +239,5 @@ impl LinkSender for HostEnd {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -41,7 +41,7 @@ fn find(
     end.and_then(|end| buffer.part(start, end)).ok_or(NO_SUCH_RANGE)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use crate::codec::{decode, encode};
 
