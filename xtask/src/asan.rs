@@ -29,13 +29,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
 
 pub(crate) fn check() -> Result<(), String> {
     let tests = in_target(&target_folder());
-    println!("running {tests}");
+    tests.clone().arguments(["--no-run".to_owned()]).counted().run()?;
     tests.run()
-}
-
-/// Returns the build of the tests.
-pub(crate) fn build() -> Invocation {
-    in_target(&target_folder()).arguments(["--no-run".to_owned()])
 }
 
 fn in_target(target: &Path) -> Invocation {

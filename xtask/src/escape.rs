@@ -10,23 +10,21 @@ use crate::checkout::target_folder;
 use crate::invocation::Invocation;
 use crate::tools::is_root;
 
-/// The build is that of the tests.
-const BUILD: &str = "build --workspace --bin brigade-escape";
-
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if !arguments.is_empty() {
         return Err("`cargo xtask escape` takes no arguments".to_owned());
     }
+    Invocation::cargo("build -p brigade-escape").run()?;
     escape("")?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Runs the program that the build of the tests has made.
 pub(crate) fn check() -> Result<(), String> {
     escape("--brief")
 }
 
 fn escape(how: &str) -> Result<(), String> {
-    Invocation::cargo(BUILD).run()?;
     let copy = Copy::make(&target_folder().join("debug/brigade-escape"))?;
     let users: &[&str] = if is_root() { &["", "--as-nobody"] } else { &[""] };
     for (index, user) in users.iter().copied().enumerate() {

@@ -3,9 +3,18 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, io};
 
-use crate::checkout;
+use crate::{checkout, usage};
+
+static KEEPS_NOTHING: AtomicBool = AtomicBool::new(false);
+
+/// Makes cargo keep no incremental data from now on, which costs time and space in a build that
+/// nobody repeats after each change. Such builds lie beside the others in the target folder.
+pub(crate) fn keep_no_incremental_data() {
+    KEEPS_NOTHING.store(true, Ordering::Relaxed);
+}
 
 /// A call of cargo, or of another program, with its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +24,8 @@ pub(crate) struct Invocation {
     arguments: Vec<String>,
     /// The workspace, unless another one is set.
     folder: Option<PathBuf>,
+    /// `true` for a build of cargo whose units are counted.
+    is_counted: bool,
 }
 
 impl Invocation {
@@ -38,18 +49,17 @@ impl Invocation {
         Self::new("apt-get", arguments).variable("DEBIAN_FRONTEND", "noninteractive")
     }
 
-    /// Returns a call of Python's package manager. Splits `arguments` like [`cargo`].
-    ///
-    /// [`cargo`]: Self::cargo
-    pub(crate) fn pip(arguments: &str) -> Self {
-        Self::new("python3", &format!("-m pip {arguments}"))
-    }
-
     /// Returns a call of git. Splits `arguments` like [`cargo`].
     ///
     /// [`cargo`]: Self::cargo
     pub(crate) fn git(arguments: &str) -> Self {
         Self::new("git", arguments)
+    }
+
+    /// Returns a call of the shell.
+    #[cfg(test)]
+    pub(crate) fn shell() -> Self {
+        Self::new("sh", "")
     }
 
     /// Returns a call of a program that was built.
@@ -68,7 +78,14 @@ impl Invocation {
             environment: Vec::new(),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
             folder: None,
+            is_counted: false,
         }
+    }
+
+    /// Counts the units that this call of cargo compiles.
+    pub(crate) fn counted(mut self) -> Self {
+        self.is_counted = true;
+        self
     }
 
     pub(crate) fn arguments(mut self, more: impl IntoIterator<Item = String>) -> Self {
@@ -87,9 +104,11 @@ impl Invocation {
         self
     }
 
-    /// Runs the command with the caller's terminal; any exit status but success is an error.
+    /// Runs the command with the caller's terminal, or what stands in for it in this thread; any
+    /// exit status but success is an error.
     pub(crate) fn run(&self) -> Result<(), String> {
-        let status = self.command().status().map_err(|error| self.cannot_start(&error))?;
+        let status = usage::run(&self.command(), self.is_counted);
+        let status = status.map_err(|error| self.cannot_start(&error))?;
         if status.success() { Ok(()) } else { Err(format!("`{self}` failed: {status}")) }
     }
 
@@ -136,23 +155,20 @@ impl Invocation {
             .is_ok_and(|status| status.success())
     }
 
-    /// Runs the command without output, behind everything else that wants to run.
-    pub(crate) fn run_behind_others(&self) {
-        let command = self.command();
-        let mut nice = Command::new("nice");
-        nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
-        nice.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        nice.current_dir(checkout::root()).stdout(Stdio::null()).stderr(Stdio::null());
-        let _ = nice.stdin(Stdio::null()).status();
-    }
-
     fn command(&self) -> Command {
         // Cargo sets this variable to its own path, so every step uses the pinned toolchain.
         let cargo = std::env::var_os("CARGO").filter(|_| self.program == "cargo");
         let program = cargo.unwrap_or_else(|| self.program.clone().into());
         let mut command = Command::new(program);
+        let (subcommand, arguments) = self.arguments.split_at(usize::from(self.is_counted));
+        let messages = self.is_counted.then_some("--message-format=json-render-diagnostics");
+        if self.program == "cargo" && KEEPS_NOTHING.load(Ordering::Relaxed) {
+            command.env("CARGO_INCREMENTAL", "0");
+        }
         command
-            .args(&self.arguments)
+            .args(subcommand)
+            .args(messages)
+            .args(arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(self.folder.clone().unwrap_or_else(checkout::root));
         command
@@ -199,6 +215,18 @@ mod tests {
         assert_eq!(
             invocation.to_string(),
             r"RUSTFLAGS='--cfg loom' cargo test -p brigade-wire 'it'\''s'"
+        );
+    }
+
+    #[test]
+    fn a_counted_build_prints_as_one_that_is_not() {
+        let build = || Invocation::cargo("build -p brigade");
+        assert_eq!(build().counted().to_string(), build().to_string());
+        let arguments: Vec<_> =
+            build().counted().command().get_args().map(ToOwned::to_owned).collect();
+        assert_eq!(
+            arguments,
+            ["build", "--message-format=json-render-diagnostics", "-p", "brigade"]
         );
     }
 

@@ -31,9 +31,9 @@ pub(crate) fn check() -> Result<(), String> {
     let target = target_folder();
     let preemptions =
         std::env::var("LOOM_MAX_PREEMPTIONS").unwrap_or_else(|_| PREEMPTIONS.to_owned());
+    in_target(&target, false).arguments(["--no-run".to_owned()]).counted().run()?;
     let tests = in_target(&target, Tools::installed().nextest);
     let tests = tests.variable("LOOM_MAX_PREEMPTIONS", &preemptions);
-    println!("running {tests}");
     // A filter without a match passes, so a renamed model could drop out of this check unnoticed.
     let list = ["--".to_owned(), "--list".to_owned()];
     let listed = in_target(&target, false).arguments(list).output()?;
@@ -46,11 +46,6 @@ pub(crate) fn check() -> Result<(), String> {
     tests.run()
 }
 
-/// Returns the build of the tests.
-pub(crate) fn build() -> Invocation {
-    in_target(&target_folder(), Tools::installed().nextest).arguments(["--no-run".to_owned()])
-}
-
 /// Returns one call for all crates. With a call for each, cargo would build what they have in
 /// common with different features, once more for each of them.
 ///
@@ -60,6 +55,7 @@ fn in_target(target: &Path, nextest: bool) -> Invocation {
     let packages = CRATES.map(|name| format!("-p {name}")).join(" ");
     let (command, profile) =
         if nextest { ("nextest run", "--cargo-profile") } else { ("test", "--profile") };
+    let packages = format!("{packages} --no-default-features");
     Invocation::cargo(&format!("{command} {packages} {profile} loom --lib loom"))
         .variable("RUSTFLAGS", "--cfg loom")
         .variable("CARGO_TARGET_DIR", &target.join("loom").to_string_lossy())
@@ -83,12 +79,13 @@ mod tests {
         assert_eq!(
             in_target(Path::new("target"), false).to_string(),
             "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p brigade-sys \
-             -p brigade-wire -p brigade-task -p brigade-pool --profile loom --lib loom"
+             -p brigade-wire -p brigade-task -p brigade-pool --no-default-features --profile loom --lib loom"
         );
         assert_eq!(
             in_target(Path::new("target"), true).to_string(),
             "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo nextest run -p brigade-sys \
-             -p brigade-wire -p brigade-task -p brigade-pool --cargo-profile loom --lib loom"
+             -p brigade-wire -p brigade-task -p brigade-pool --no-default-features --cargo-profile \
+             loom --lib loom"
         );
     }
 

@@ -9,14 +9,14 @@ mod asan;
 mod bench;
 mod chaos;
 mod checkout;
-mod ci;
 mod crashes;
 mod cross;
 mod escape;
+mod features;
 mod invocation;
 mod loom;
 mod packages;
-mod prebuild;
+mod quick;
 mod scale;
 mod seeded;
 mod step;
@@ -24,16 +24,20 @@ mod test;
 mod tidy;
 mod tokens;
 mod tools;
+mod usage;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--keep-going]
-                    run everything that must pass before a commit; --keep-going does not stop at
-                    the first step that fails
-  ci [--keep-going] run the same steps as CI: locked dependencies, all tests despite failures
+  test [--keep-going] [--budget]
+                    run everything that must pass before a push; --keep-going does not stop at the
+                    first step that fails, --budget fails if too much is compiled
+  test --quick      lint, run the unit tests and one test of each promise: before a commit
+  test CRATE        lint and test one crate: while you work on it
+  ci [--keep-going] [job ...]
+                    run also what `test` leaves out, or only some of its jobs
   tidy [--bless]    check the rules that no compiler checks; --bless records a changed wire
                     protocol
   bench [arguments]
@@ -64,7 +68,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     let outcome = match command.as_str() {
         "test" => test::run(&arguments),
-        "ci" => ci::run(&arguments),
+        "ci" => test::ci(&arguments),
         "tidy" => tidy::run(&arguments),
         "stress" => seeded::STRESS.run(&arguments),
         "fuzz" => seeded::FUZZ.run(&arguments),

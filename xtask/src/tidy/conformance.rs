@@ -40,6 +40,21 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     findings
 }
 
+/// Returns the names of one test of each promise of this table and of that of complaints above it:
+/// the first one that is an integration test.
+pub(crate) fn one_test_each(checkout: &Checkout) -> Vec<String> {
+    let rows = checkout.file(TABLE).into_iter().flat_map(|table| table.text.lines());
+    let rows = rows.filter(|line| line.starts_with("| "));
+    let first = |row| {
+        let test = tests(row).find(|test| !is_path(test))?;
+        Some(test.split_once("::")?.1.to_owned())
+    };
+    let mut names: Vec<String> = rows.filter_map(first).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 fn missing_tests(checkout: &Checkout, path: &str) -> Vec<Finding> {
     let Some(table) = checkout.file(path) else { return Vec::new() };
     let mut findings = Vec::new();

@@ -80,8 +80,7 @@ pub(super) fn bless(checkout: &Checkout) -> Result<String, String> {
     Ok(format!("wrote {count} READMEs"))
 }
 
-/// Returns the names of the published packages, for a test of their list.
-#[cfg(test)]
+/// Returns the names of the published packages.
 pub(crate) fn names(checkout: &Checkout) -> Vec<String> {
     let name = |file: &File| Manifest::parse(&file.text).package().map(str::to_owned);
     published(checkout).filter_map(name).collect()

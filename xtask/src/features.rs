@@ -1,0 +1,148 @@
+//! Sets of features that are checked, and whether every feature has tests that run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::checkout::{Checkout, root};
+use crate::invocation::Invocation;
+use crate::tidy::published;
+
+/// Libraries that leave out features of those below them. In the workspace, a library has the
+/// features that the others want of it.
+const ALONE: [&str; 6] = ["cores", "runner", "sandbox", "supervisor", "timer", "worker"];
+
+/// Number of sets beside the empty one, and of those that a feature is in. Two features that are
+/// in different fours of seven sets are together in one, since 4 + 4 > 7, and each is somewhere
+/// without the other; the empty set has neither. So every pair of features is seen in all four
+/// ways, for up to 35 features. (Kleitman and Spencer, Families of k-independent sets, 1973.)
+const SETS: u32 = 7;
+const IN_SETS: u32 = 4;
+
+/// Returns checks of the facade with few sets of features in which each pair is on, off, and only
+/// one of both, and of the libraries that use others without their features. Those in `left_out`
+/// are in no set.
+pub(crate) fn pairs(resolution: &str, left_out: &[&str]) -> Vec<(String, Invocation)> {
+    let mut features = declared("brigade");
+    features.retain(|feature| !left_out.contains(&feature.as_str()));
+    let rows = rows(&features).into_iter().enumerate();
+    let checks = rows.map(|(index, row)| {
+        let name = if index == 0 { "none".to_owned() } else { format!("set {index} of {SETS}") };
+        (name, facade(resolution, &row.join(",")))
+    });
+    checks.chain(alone(resolution)).map(named).collect()
+}
+
+/// Returns checks of the facade with each feature alone, and with all of them.
+pub(crate) fn each(resolution: &str) -> Vec<(String, Invocation)> {
+    let features = declared("brigade");
+    let all = ("all".to_owned(), facade(resolution, &features.join(",")));
+    let checks = features.iter().map(|feature| (feature.clone(), facade(resolution, feature)));
+    checks.chain([all]).map(named).collect()
+}
+
+fn named((name, check): (String, Invocation)) -> (String, Invocation) {
+    (format!("features: {name}"), check.counted())
+}
+
+/// Returns a run of clippy, because code that only some features use is a warning without them.
+fn facade(resolution: &str, set: &str) -> Invocation {
+    let clippy = format!("clippy -p brigade {resolution} --no-default-features");
+    Invocation::cargo(&format!("{clippy} --features={set} -- -D warnings"))
+}
+
+fn alone(resolution: &str) -> impl Iterator<Item = (String, Invocation)> {
+    let client = format!("clippy -p brigade-cluster {resolution} --no-default-features");
+    let client = Invocation::cargo(&format!("{client} -- -D warnings"));
+    let alone = ALONE.into_iter().map(move |name| {
+        let command = format!("clippy -p brigade-{name} {resolution} --lib -- -D warnings");
+        (format!("{name} alone"), Invocation::cargo(&command))
+    });
+    [("client of a cluster".to_owned(), client)].into_iter().chain(alone)
+}
+
+/// Returns the empty set and those in which every pair of features is together, and apart.
+fn rows(features: &[String]) -> Vec<Vec<String>> {
+    let fours = (0..1_u32 << SETS).filter(|four| four.count_ones() == IN_SETS);
+    let placed: Vec<(&String, u32)> = features.iter().zip(fours).collect();
+    let row = |set: u32| {
+        let inside = placed.iter().filter(|(_, four)| four & 1 << set != 0);
+        inside.map(|(feature, _)| (*feature).clone()).collect()
+    };
+    [Vec::new()].into_iter().chain((0..SETS).map(row)).collect()
+}
+
+/// Returns the features that a package of the workspace declares, without `default`.
+fn declared(package: &str) -> Vec<String> {
+    let folder = package.strip_prefix("brigade-").unwrap_or(package);
+    let path = root().join("crates").join(folder).join("Cargo.toml");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let manifest: toml::Table = text.parse().unwrap_or_default();
+    let features = manifest.get("features").and_then(toml::Value::as_table);
+    let names = features.into_iter().flat_map(toml::Table::keys);
+    names.filter(|name| *name != "default").cloned().collect()
+}
+
+/// Checks that the build of the tests has every feature of every published package: a feature that
+/// it lacks has unit tests, doc examples and examples that never run.
+pub(crate) fn check() -> Result<(), String> {
+    let listed =
+        Invocation::cargo("tree --workspace --depth 0 --prefix none -f {p}|{f}").output()?;
+    let built = built(&listed);
+    let mut missing = Vec::new();
+    for package in published::names(&Checkout::read()?) {
+        let has = |feature: &String| {
+            built.get(package.as_str()).is_some_and(|it| it.contains(feature.as_str()))
+        };
+        let lacking = declared(&package).into_iter().filter(|feature| !has(feature));
+        missing.extend(lacking.map(|feature| format!("{package}/{feature}")));
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "no test is built with {}: add the feature in crates/integration/Cargo.toml, or where its \
+         tests are",
+        missing.join(", ")
+    ))
+}
+
+/// Parses lines such as `brigade v0.1.0 (/path)|default,cores`.
+fn built(listed: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let lines = listed.lines().filter_map(|line| line.split_once('|'));
+    lines
+        .filter_map(|(package, features)| {
+            let features = features.trim_end_matches(" (*)").split(',');
+            Some((package.split(' ').next()?, features.collect()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{built, check, declared, rows};
+
+    #[test]
+    fn every_pair_of_features_is_together_and_apart() {
+        let features = declared("brigade");
+        assert!(features.len() > 10, "{features:?}");
+        let rows = rows(&features);
+        for (index, one) in features.iter().enumerate() {
+            for other in &features[..index] {
+                for expected in [(false, false), (false, true), (true, false), (true, true)] {
+                    let has = |row: &Vec<String>| (row.contains(one), row.contains(other));
+                    assert!(rows.iter().any(|row| has(row) == expected), "{one}, {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn features_of_a_build_are_found() {
+        let built = built("a v0.1.0 (/a)|default,x\nb v0.1.0 (/b)|\n");
+        assert!(built["a"].contains("x") && !built["b"].contains("x"));
+    }
+
+    #[test]
+    fn the_tests_are_built_with_every_feature() {
+        assert_eq!(check(), Ok(()));
+    }
+}
