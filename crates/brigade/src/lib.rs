@@ -133,10 +133,9 @@
 pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{
-    Chain, Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder,
-    PoolError, Resource, Retry, Shutdown, ShutdownReport, Start, Stdio, SubmitError,
-    SubmitErrorKind, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed,
-    wait, when_all,
+    Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder, PoolError,
+    Resource, Retry, Shutdown, ShutdownReport, Start, Stdio, SubmitError, SubmitErrorKind,
+    TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed, wait,
 };
 #[doc(inline)]
 pub use brigade_pool::{Hold, Layer, Limit, Limits, SandboxReport};
@@ -224,11 +223,10 @@ pub mod crash {
 pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
-        AbortOnDrop, AsCompleted, Chain, Encoded, Executor, Exit, Follow, Function, Handle,
-        Indexed, Key, Link, Map, MapUnordered, Pool, PoolBuilder, PoolError, Resource, Retry,
-        Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder,
-        TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Timeout, Until, Waited, WithInputs,
-        as_completed, wait, when_all,
+        AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Function, Handle, Indexed, Key, Link,
+        Map, MapUnordered, Pool, PoolBuilder, PoolError, Resource, Retry, Shutdown, ShutdownReport,
+        Stdio, SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind,
+        TaskId, TaskState, TimedOut, Timeout, Until, Waited, WithInputs, as_completed, wait,
     };
 
     #[cfg(feature = "futures")]

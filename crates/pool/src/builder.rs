@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use brigade_resources::Resource;
+use brigade_scheduler::Shutdown;
 use brigade_supervisor::{Initializer, Stdio};
 use brigade_sys::executable::EntryPoint;
 use brigade_wire::shared::Protection;
@@ -221,6 +222,28 @@ impl PoolBuilder {
     /// SIGKILL. Default: 2 s.
     pub fn stop_grace(mut self, grace: Duration) -> Self {
         self.config.scheduler.stop_grace = grace;
+        self
+    }
+
+    /// Sets what becomes of the pool if it still lives when the process ends, because `main`
+    /// returns or the program calls [`exit`](std::process::exit). Default: [`Shutdown::Drain`].
+    ///
+    /// A pool that is dropped has ended before. One in a static, or in an `Arc` that another thread
+    /// holds, is not dropped, and would lose the tasks that it has accepted. Nothing is waited for
+    /// in a program that is killed or aborts, in a fork of the program, and if a task that runs on
+    /// a thread calls `exit`.
+    ///
+    /// ```
+    /// use std::sync::LazyLock;
+    ///
+    /// use brigade::{Pool, Shutdown};
+    ///
+    /// // Logs are worth no wait.
+    /// static POOL: LazyLock<Pool> =
+    ///     LazyLock::new(|| Pool::builder().at_exit(Shutdown::Kill).build().unwrap());
+    /// ```
+    pub fn at_exit(mut self, mode: Shutdown) -> Self {
+        self.config.at_exit = mode;
         self
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use brigade_resources::Inventory;
 use brigade_sandbox::{Groups, Limits, SandboxReport};
-use brigade_scheduler::Settings;
 use brigade_scheduler::journal::Journal;
+use brigade_scheduler::{Settings, Shutdown};
 use brigade_supervisor::{ProcessEnv, Setup, Start};
 use brigade_sys::arena::{Protection, Terms, default_budget};
 use brigade_wire::link::connect::HostConnector;
@@ -34,6 +34,8 @@ pub(crate) struct Config {
     /// Resources that tasks may need.
     pub(crate) resources: Inventory,
     pub(crate) journal: Option<PathBuf>,
+    /// The way to end a pool that still lives when its process ends.
+    pub(crate) at_exit: Shutdown,
     pub(crate) deadlines: Deadlines,
     pub(crate) link: Link,
     /// Bytes of all shared buffers.
@@ -127,6 +129,7 @@ impl Default for Config {
             cores: None,
             resources: Inventory::default(),
             journal: None,
+            at_exit: Shutdown::Drain,
             deadlines: Deadlines::default(),
             link: Link::Auto,
             buffer_budget: default_budget(),

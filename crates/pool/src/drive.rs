@@ -216,6 +216,13 @@ impl Drive {
         &self.ordinary
     }
 
+    /// Begins to end the pool, unless it is a copy in a fork.
+    pub(crate) fn begin_shutdown(&self, mode: Shutdown) {
+        if !self.shared.is_forked() {
+            self.shared.begin_shutdown(mode, None);
+        }
+    }
+
     /// Ends the pool and its threads; see [`Shutdown`].
     pub(crate) fn shutdown(
         &self,

@@ -36,6 +36,7 @@
 #![doc(html_root_url = "https://docs.rs/brigade-pool/latest")]
 #![forbid(unsafe_code)]
 
+mod at_exit;
 mod buffers;
 mod builder;
 #[expect(missing_docs, reason = "only handles reach it, as a part of the backend")]
@@ -82,9 +83,8 @@ pub use brigade_sys::process::Exit;
 #[cfg(feature = "futures")]
 pub use brigade_task::AsStream;
 pub use brigade_task::{
-    Chain, Executor, Follow, Function, Indexed, NamedFunction, SubmitError, SubmitErrorKind,
-    TaskError, TaskErrorKind, TaskState, TimedOut, Timeout, Until, WithInputs, as_completed, wait,
-    when_all,
+    Executor, Function, Indexed, NamedFunction, SubmitError, SubmitErrorKind, TaskError,
+    TaskErrorKind, TaskState, TimedOut, Timeout, Until, WithInputs, as_completed, wait,
 };
 pub use brigade_wire::codec::Encoded;
 pub use brigade_wire::{Attempt, TaskId, WorkerId};

@@ -12,6 +12,7 @@ use brigade_worker::FUNCTIONS;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::at_exit;
 use crate::cell::{Attributes, TaskCell};
 use crate::config::{Config, check_workers};
 use crate::deadlines::TaskDeadlines;
@@ -31,12 +32,12 @@ use crate::{Handle, SubmitFuture};
 /// daemonizes has to build its pool afterwards: the threads of a pool that was built before end
 /// with the original process, and its workers with them.
 pub struct Pool {
-    drive: Drive,
+    drive: Arc<Drive>,
 }
 
 impl Pool {
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
-        Ok(Self { drive: Drive::start(config)? })
+        Ok(Self { drive: at_exit::listed(Drive::start(config)?) })
     }
 
     /// Submits a task: `function` is called with `argument` in a worker process. Blocks while the
@@ -319,6 +320,9 @@ impl Pool {
     /// ended. It waits for running tasks without a limit, but a worker that is stopped by a signal
     /// is killed instead.
     ///
+    /// Dropping the pool does the same. So does the end of the process for a pool that still lives
+    /// then, in a static or with another thread; see [`at_exit`](crate::PoolBuilder::at_exit).
+    ///
     /// # Errors
     /// [`PoolError::Broken`] if the pool broke before it was shut down.
     pub fn shutdown(&self) -> Result<ShutdownReport, PoolError> {
@@ -376,8 +380,7 @@ impl Executor for Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // A broken pool has reported its reason to every task, so nobody is left to hear of it
-        // here.
+        // A broken pool has reported its reason to every task.
         let _ = self.drive.shutdown(Shutdown::Drain, None);
     }
 }

@@ -58,6 +58,7 @@
 //!   descriptor
 //! - [`sync`]: a [`Mutex`](sync::Mutex) and a [`Condvar`](sync::Condvar) that ignore poison
 //! - [`guarded`]: [`Guarded`](guarded::Guarded) is a shared value with a part behind a lock
+//! - [`exit_handler`]: functions that run when the process ends
 //! - [`catch_panic`]: contains panics on threads that must go on
 //! - [`file_lock`]: a lock on a file that one program writes to
 //! - [`byte_lock`], [`file_watch`], [`private_folder`]: locks between processes that end with their
@@ -130,6 +131,7 @@ pub mod environment;
 mod error;
 mod error_text;
 pub mod executable;
+pub mod exit_handler;
 pub mod fetch;
 pub mod file_limit;
 pub mod file_lock;

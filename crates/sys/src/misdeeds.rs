@@ -243,12 +243,6 @@ pub fn exit_on(signal: i32, code: i32) {
     unsafe { libc::signal(signal, end as *const () as libc::sighandler_t) };
 }
 
-/// Has the process call a function when it exits by itself.
-pub fn call_at_exit(function: extern "C" fn()) {
-    // SAFETY: `exit` may call a function that is safe to call.
-    unsafe { libc::atexit(function) };
-}
-
 /// Makes a system call with any arguments. Returns its result, or the error as a negative number.
 pub fn system_call(number: i64, arguments: [u64; 6]) -> i64 {
     let [first, second, third, rest @ ..] = arguments;

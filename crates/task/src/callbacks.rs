@@ -34,11 +34,6 @@ thread_local! {
     static RUNS_CALLBACKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns `true` on a thread that runs callbacks, of any executor.
-pub(crate) fn runs_callbacks() -> bool {
-    RUNS_CALLBACKS.get()
-}
-
 /// The callback queue of an executor. See the module's documentation.
 #[derive(Debug)]
 pub struct Callbacks<V> {

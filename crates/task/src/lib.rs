@@ -42,8 +42,6 @@ mod abort_on_drop;
 mod as_stream;
 pub mod backend;
 mod callbacks;
-#[doc(hidden)]
-pub mod chain;
 mod completed;
 mod completion_queue;
 #[doc(hidden)]
@@ -68,7 +66,6 @@ pub use abort_on_drop::AbortOnDrop;
 #[cfg(feature = "futures")]
 pub use as_stream::{AsStream, PollNext};
 pub use brigade_time::Retry;
-pub use chain::{Chain, Follow, when_all};
 pub use completed::{AsCompleted, as_completed};
 pub use error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
 pub use executor::Executor;

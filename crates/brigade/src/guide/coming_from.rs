@@ -341,7 +341,7 @@
 //! | `autoretry_for`, `retry_backoff` | `.retry(Retry::new().delay(second)).retry_errors()` |
 //! | `queue="gpu"` | `.requires(Requirements::new().label("gpu"))` |
 //! | `num_gpus=1` | `.needs("gpu", 1)` |
-//! | `chain(a, b)`, `chord` | `handle.then(…)`, `when_all(handles)` |
+//! | `chain(a, b)`, `chord` | `.await` of handles, or `on_done` of the first one |
 //! | `revoke(id, terminate=True)`, `ray.cancel` | `handle.kill()` |
 //!
 //! ```no_run
@@ -363,4 +363,31 @@
 //! # }
 //! # }
 //! # fn main() {}
+//! ```
+//!
+//! A task that needs the value of another is awaited first. Without an executor, a callback submits
+//! it, and passes its outcome on:
+//!
+//! ```
+//! use std::sync::{Arc, mpsc};
+//!
+//! use brigade::{Pool, SubmitError};
+//!
+//! fn square(x: u64) -> u64 {
+//!     x * x
+//! }
+//!
+//! brigade::init();
+//! let pool = Arc::new(Pool::builder().workers(1).build()?);
+//! let (sender, outcome_of_both) = mpsc::channel();
+//! let next = Arc::clone(&pool);
+//! pool.submit(square, 7)?.on_done(move |outcome| {
+//!     let submit = |x| next.submit(square, x).map_err(SubmitError::into_task_error);
+//!     match outcome.and_then(submit) {
+//!         Ok(handle) => handle.on_done(move |outcome| drop(sender.send(outcome))),
+//!         Err(error) => drop(sender.send(Err(error))),
+//!     }
+//! });
+//! assert_eq!(outcome_of_both.recv()??, 2401);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

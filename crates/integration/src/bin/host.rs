@@ -5,14 +5,16 @@
 #![expect(clippy::print_stdout, reason = "a program whose output the tests read")]
 #![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use brigade::stream::Emit;
-use brigade::{Pool, Start, Stdio};
+use brigade::{Pool, Shutdown, Start, Stdio};
 use brigade_sys::{misdeeds, parent_death};
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
 use brigade_wire::codec::chain;
+use rustix::process::WaitOptions;
 
 fn main() {
     brigade::init();
@@ -102,9 +104,10 @@ fn main() {
             println!("the terminal says {:?}", read.expect("a result"));
         }
         "sandboxed terminal" => in_a_sandbox(),
+        "living" => living(),
         "exits" => {
-            // Without dropping the pool: nobody joins its threads or ends its workers.
-            let pool = pool();
+            // Without dropping the pool: nobody joins its threads.
+            let pool = Pool::builder().workers(2).at_exit(Shutdown::Kill).build().expect("a pool");
             pool.warm_up().expect("all workers");
             let _handle = pool.submit(hangs, ()).expect("a task");
             std::process::exit(0)
@@ -115,6 +118,67 @@ fn main() {
             std::process::abort()
         }
         other => panic!("unknown mode: {other}"),
+    }
+}
+
+/// Ends with a pool that is not dropped, in the way given by the second argument, right after it
+/// has submitted tasks that create files in the folder given by the third.
+fn living() {
+    static POOL: LazyLock<Pool> = LazyLock::new(|| {
+        let builder = Pool::builder().workers(2).start(Start::Fork);
+        builder.build().expect("a pool")
+    });
+    let mut arguments = std::env::args().skip(2);
+    let way = arguments.next().expect("the way to end");
+    let folder = arguments.next().expect("a folder");
+    let submit = |pool: &Pool| {
+        for number in 0..8 {
+            drop(pool.submit(creates_a_file, (folder.clone(), number)).expect("a task"));
+        }
+    };
+    match way.as_str() {
+        "static" => submit(&POOL),
+        "exit" => {
+            submit(&POOL);
+            std::process::exit(0)
+        }
+        "thread" => {
+            let pool = Arc::new(pool());
+            submit(&pool);
+            std::thread::spawn(move || {
+                let _pool = pool;
+                wait_for_the_end();
+            });
+        }
+        "fork" => {
+            submit(&POOL);
+            // The copy has the handler, too, and must leave the pool alone.
+            if let Some(copy) = misdeeds::fork().expect("a fork") {
+                let copy = rustix::process::Pid::from_raw(copy.cast_signed());
+                let ended = rustix::process::waitpid(copy, WaitOptions::empty());
+                let (_, status) = ended.expect("a child").expect("its end");
+                assert_eq!(status.exit_status(), Some(0));
+            }
+        }
+        "in a worker" => {
+            let pool = pool();
+            outcome(pool.submit(has_a_pool, folder).expect("a task")).expect("a result");
+        }
+        other => panic!("unknown way: {other}"),
+    }
+}
+
+fn creates_a_file((folder, number): (String, u32)) {
+    pause(Duration::from_millis(20));
+    std::fs::write(format!("{folder}/{number}"), "").expect("a folder");
+}
+
+/// Leaves a pool behind whose tasks take forever, which must not keep the worker.
+fn has_a_pool(folder: String) {
+    static POOL: LazyLock<Pool> = LazyLock::new(pool);
+    drop(POOL.submit(hangs, ()).expect("a task"));
+    for number in 0..8 {
+        creates_a_file((folder.clone(), number));
     }
 }
 

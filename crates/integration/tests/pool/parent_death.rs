@@ -141,6 +141,20 @@ fn workers_without_a_parent_death_signal_end_with_the_host() {
 }
 
 #[test]
+fn accepted_tasks_run_although_the_pool_is_never_dropped() {
+    for way in ["static", "exit", "thread", "fork", "in a worker"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let mut helper = Helper::new(env!("CARGO_BIN_EXE_host"));
+        helper = helper.argument("living").argument(way).argument(path);
+        let output = helper.output();
+        assert!(output.status.success(), "{way}: {output:?}");
+        assert_eq!(fs::read_dir(path).unwrap().count(), 8, "{way}");
+        assert!(helper.left_behind().is_empty(), "{way}");
+    }
+}
+
+#[test]
 fn a_host_that_exits_without_dropping_its_pool_leaves_nothing() {
     for mode in ["exits", "aborts"] {
         let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument(mode);

@@ -1,6 +1,6 @@
 //! Tasks that end their worker or stop it.
 
-use brigade_sys::misdeeds;
+use brigade_sys::{exit_handler, misdeeds};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// Calls `abort`, which ends the process by SIGABRT.
@@ -44,7 +44,7 @@ pub fn hangs_at_exit((): ()) {
         super::hangs(());
     }
     // With musl, `exit` drops no values of threads.
-    misdeeds::call_at_exit(hang);
+    exit_handler::at_exit(hang);
     thread_local!(static LEFT_BEHIND: HangsWhenDropped = const { HangsWhenDropped });
     LEFT_BEHIND.with(|_| {});
 }
