@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use brigade_crash::Files;
 use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
 use brigade_sys::crash::{self, CrashArea};
 use brigade_sys::executable::{FunctionOffset, build_identity};
@@ -133,7 +134,9 @@ impl<'a> Greeting<'a> {
     /// other process can follow.
     pub(crate) fn expect_crashes(&mut self, process: &WorkerProcess) {
         if let Some(area) = self.crash_area.take() {
-            process.set_crash_area(area);
+            let is_confined = self.settings.sandbox.is_some();
+            let files = if is_confined { Files::OfThisProcess } else { Files::OfWorker };
+            process.set_crash_area(area, files);
         }
     }
 

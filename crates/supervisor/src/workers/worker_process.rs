@@ -19,6 +19,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use brigade_crash::Files;
 use brigade_sandbox::Group;
 use brigade_sys::control::ControlSocket;
 use brigade_sys::crash::CrashArea;
@@ -45,8 +46,9 @@ pub struct WorkerProcess {
     /// Set if the process is about to end and the interrupted task will not be retried, so that the
     /// death may be reported before the process is reaped.
     early_end: OnceLock<Exit>,
-    /// Records of crashes and samples, which the process shares.
-    crash_area: OnceLock<CrashArea>,
+    /// Records of crashes and samples, which the process shares, and the files that may be read for
+    /// them.
+    crash_area: OnceLock<(CrashArea, Files)>,
     samples: Samples,
     /// The process of the worker, which is a child of the one that was started if that is a
     /// wrapper.
@@ -211,11 +213,11 @@ impl WorkerProcess {
     }
 
     /// Sets the memory for the records of crashes.
-    pub(crate) fn set_crash_area(&self, area: CrashArea) {
-        let _ = self.crash_area.set(area);
+    pub(crate) fn set_crash_area(&self, area: CrashArea, files: Files) {
+        let _ = self.crash_area.set((area, files));
     }
 
-    pub(crate) fn crash_area(&self) -> Option<&CrashArea> {
+    pub(crate) fn crash_area(&self) -> Option<&(CrashArea, Files)> {
         self.crash_area.get()
     }
 
