@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
@@ -101,6 +103,29 @@ fn a_worker_in_a_sandbox_shares_no_open_file() {
             let explain = || format!("{sandbox:?}, {how}: {:#?}", shared());
             let is_alone = || shared().is_empty().then_some(());
             wait_or_explain("workers that share nothing", BOUND, is_alone, explain);
+        }
+    }
+}
+
+/// Opens all that this process has open once more, and writes to it.
+fn opens_again((): ()) {
+    for number in 0..64 {
+        let path = format!("/proc/self/fd/{number}");
+        let file = fs::File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let _ = file.and_then(|mut file| file.write(b"x"));
+    }
+}
+
+#[test]
+fn a_worker_reaches_no_other_through_its_own_descriptors() {
+    for sandbox in [Sandbox::strict(), Sandbox::read_only(), Sandbox::no_network()] {
+        for isolated in [sandbox.clone(), sandbox.isolate()] {
+            let pool = builder(2).sandbox(isolated).build().unwrap();
+            pool.warm_up().unwrap();
+            let sleeping = pool.submit(brigade_testkit::faults::sleeps, 300).unwrap();
+            // It may harm its own worker.
+            let _ = outcome(pool.submit(opens_again, ()).unwrap());
+            assert_eq!(outcome(sleeping).unwrap(), 300);
         }
     }
 }

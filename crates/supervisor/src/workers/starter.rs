@@ -180,7 +180,7 @@ impl Processes {
                     server.fork(supervisor, settings, worker, around, greeting.as_ref())?;
                 let pid = process.pid();
                 let connected = greeting.map(|mut greeting| {
-                    greeting.expect_crashes(worker);
+                    greeting.bind(worker);
                     greeting.into_rings(Some(pid), true, true)
                 });
                 Ok(Started { process, is_forked: true, connected })
