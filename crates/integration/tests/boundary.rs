@@ -120,7 +120,7 @@ fn opens_again((): ()) {
 fn a_worker_reaches_no_other_through_its_own_descriptors() {
     for sandbox in [Sandbox::strict(), Sandbox::read_only(), Sandbox::no_network()] {
         for isolated in [sandbox.clone(), sandbox.isolate()] {
-            let pool = builder(2).sandbox(isolated).build().unwrap();
+            let pool = builder(2).sandbox(isolated).stdio(Stdio::Null).build().unwrap();
             pool.warm_up().unwrap();
             let sleeping = pool.submit(brigade_testkit::faults::sleeps, 300).unwrap();
             // It may harm its own worker.
