@@ -1,12 +1,18 @@
 //! The headers of executables and libraries, in ELF for 64 bits.
 
 #[cfg(any(test, feature = "backtrace"))]
-use std::fs::File;
-use std::fs::{self, OpenOptions};
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+#[cfg(feature = "backtrace")]
+use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// `O_NONBLOCK`: the path may name a pipe, which nobody writes to.
+/// `O_PATH`: finds a file without opening it, because opening a device or a pipe may do something,
+/// or wait.
+const PATH: i32 = 0o10_000_000;
+/// `O_NONBLOCK`.
 const NONBLOCK: i32 = 0o4000;
 
 /// Sizes and numbers of the standard (elf(5)).
@@ -17,9 +23,13 @@ const SECTION: usize = 64;
 const LOADED: u32 = 1;
 const EXECUTABLE: u32 = 1;
 
-/// Sections that are read are shorter.
+/// Bytes that are read of a file: a header may claim any length, and sections may overlap.
 #[cfg(any(test, feature = "backtrace"))]
-const LONGEST: u64 = 64 << 20;
+const MOST_READ: u64 = 64 << 20;
+
+/// `SHF_COMPRESSED`.
+#[cfg(any(test, feature = "backtrace"))]
+const COMPRESSED: u64 = 0x800;
 
 /// An executable or a library.
 pub(crate) struct Elf {
@@ -27,6 +37,9 @@ pub(crate) struct Elf {
     file: File,
     #[cfg(any(test, feature = "backtrace"))]
     header: [u8; HEADER],
+    /// Bytes that may still be read.
+    #[cfg(any(test, feature = "backtrace"))]
+    left: Cell<u64>,
     segments: Vec<Segment>,
 }
 
@@ -49,14 +62,14 @@ pub(crate) struct Section {
 impl Elf {
     /// Opens a regular file; `None` if it is something else.
     pub(crate) fn open(path: &Path) -> Option<Self> {
-        // First, because opening a device may do something.
-        if !fs::metadata(path).ok()?.is_file() {
+        let open = |flags| OpenOptions::new().read(true).custom_flags(flags).clone();
+        let found = open(PATH).open(path).ok()?;
+        if !found.metadata().ok()?.is_file() {
             return None;
         }
-        let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path).ok()?;
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
+        // The file that was found, whatever has the path by now.
+        let found = format!("/proc/self/fd/{}", found.as_raw_fd());
+        let file: File = open(NONBLOCK).open(found).ok()?;
         let mut header = [0; HEADER];
         file.read_exact_at(&mut header, 0).ok()?;
         if !header.starts_with(b"\x7fELF\x02\x01") {
@@ -83,6 +96,8 @@ impl Elf {
             file,
             #[cfg(any(test, feature = "backtrace"))]
             header,
+            #[cfg(any(test, feature = "backtrace"))]
+            left: Cell::new(MOST_READ),
             segments,
         })
     }
@@ -97,9 +112,25 @@ impl Elf {
         Some(position.wrapping_sub(segment.offset).wrapping_add(segment.address))
     }
 
-    /// Reads a section.
+    /// Reads a section, unless it is compressed.
     #[cfg(any(test, feature = "backtrace"))]
     pub(crate) fn section(&self, name: &str) -> Option<Section> {
+        let header = self.section_header(name)?;
+        let is_compressed = word(&header, 8)? & COMPRESSED != 0;
+        let bytes = self.read(word(&header, 0x18)?, word(&header, 0x20)?)?;
+        (!is_compressed).then_some(Section { address: word(&header, 0x10)?, bytes })
+    }
+
+    /// Returns the addresses of a section.
+    #[cfg(feature = "backtrace")]
+    pub(crate) fn range(&self, name: &str) -> Option<Range<u64>> {
+        let header = self.section_header(name)?;
+        let start = word(&header, 0x10)?;
+        Some(start..start.checked_add(word(&header, 0x20)?)?)
+    }
+
+    #[cfg(any(test, feature = "backtrace"))]
+    fn section_header(&self, name: &str) -> Option<[u8; SECTION]> {
         let (at, count) = (word(&self.header, 0x28)?, half(&self.header, 0x3c)?);
         let sections = self.read(at, u64::from(count) * SECTION as u64)?;
         let names = usize::from(half(&self.header, 0x3e)?) * SECTION;
@@ -110,23 +141,16 @@ impl Elf {
             let text = start.and_then(|start| names.get(start..)).unwrap_or_default();
             text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
         })?;
-        let bytes = self.read(word(section, 0x18)?, word(section, 0x20)?)?;
-        Some(Section { address: word(section, 0x10)?, bytes })
-    }
-
-    /// Copies the whole file.
-    #[cfg(feature = "backtrace")]
-    pub(crate) fn copy(&self) -> Option<Vec<u8>> {
-        self.read(0, self.file.metadata().ok()?.len())
+        section.first_chunk().copied()
     }
 
     #[cfg(any(test, feature = "backtrace"))]
     fn read(&self, at: u64, length: u64) -> Option<Vec<u8>> {
-        // A header may claim any length.
-        let within = at.checked_add(length)? <= self.file.metadata().ok()?.len();
-        if !within || length > LONGEST {
+        let left = self.left.get().checked_sub(length)?;
+        if at.checked_add(length)? > self.file.metadata().ok()?.len() {
             return None;
         }
+        self.left.set(left);
         let mut bytes = vec![0; usize::try_from(length).ok()?];
         self.file.read_exact_at(&mut bytes, at).ok()?;
         Some(bytes)

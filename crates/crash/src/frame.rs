@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::elf::Elf;
+use crate::files::Modules;
 use crate::mapping::{self, Mapping};
 
 /// Maximum number of frames of a stack, without inlined ones.
@@ -34,12 +35,12 @@ pub enum Origin {
 }
 
 /// Returns the frame of an address, without a name.
-pub(crate) fn place(mappings: &[Mapping], address: u64) -> Frame {
+pub(crate) fn place(modules: &Modules, mappings: &[Mapping], address: u64) -> Frame {
     let mapping = mapping::find(mappings, address);
     let mapping = mapping.filter(|it| it.is_executable && it.name().is_some());
     let offset = mapping.map_or(address, |mapping| {
         let position = address - mapping.start + mapping.offset;
-        let elf = Elf::open(&mapping.file());
+        let elf = modules.find(mapping).and_then(|module| Elf::open(&module.path()));
         elf.and_then(|elf| elf.address_of(position)).unwrap_or(position)
     });
     Frame {

@@ -6,12 +6,12 @@
 //! the signal, its [`Cause`], and the [`Stack`] of the thread as a list of [`Frame`]s.
 //!
 //! ```
-//! use brigade_crash::{Cause, CrashReport};
+//! use brigade_crash::{Cause, CrashReport, Files};
 //! use brigade_sys::crash::Snapshot;
 //!
 //! let mut record = Snapshot { signal: 11, last_signal: 11, code: 1, ..Snapshot::default() };
 //! record.address = 0x10;
-//! let report = CrashReport::new(record).expect("a signal of a crash");
+//! let report = CrashReport::new(record, Files::OfWorker).expect("a signal of a crash");
 //! assert_eq!(*report.cause(), Cause::NullPointer);
 //! let text = "SIGSEGV (signal 11), invalid address 0x10 (a field of a null pointer)";
 //! assert_eq!(report.to_string(), text);
@@ -22,8 +22,9 @@
 //! - A record is hostile: a report of any record takes less than a megabyte and at most
 //!   [`MAX_FRAMES`] frames, and nothing in it can make this crate panic.
 //! - Unwinding and names are left until a stack is looked at, and happen on the thread that does.
-//! - A file is mapped into memory only if this process has mapped it anyway. Others, which only
-//!   the worker has loaded, are copied first: a file that shrinks would end this process.
+//! - A worker in a sandbox never chooses a file that is read: only those are that this process has
+//!   loaded as code itself ([`Files`]). Of others, sections are copied before they are read: a
+//!   mapped file that shrinks would end this process. No file is opened that such a file names.
 //! - Bytes of the stack never leave this crate: a report that is serialized has names and
 //!   addresses.
 
@@ -37,6 +38,9 @@ extern crate brigade_windows as std;
 mod cause;
 mod elf;
 mod end;
+mod files;
+#[cfg(feature = "backtrace")]
+mod foreign;
 mod frame;
 mod mapping;
 #[cfg(feature = "backtrace")]
@@ -49,6 +53,7 @@ mod unwind;
 
 pub use cause::Cause;
 pub use end::End;
+pub use files::Files;
 pub use frame::{Frame, MAX_FRAMES, Origin};
 pub use report::CrashReport;
 pub use stack::Stack;

@@ -57,10 +57,11 @@ impl Mapping {
         (self.start..self.end).contains(&address)
     }
 
-    /// Returns `true` if both are parts of the same file.
+    /// Returns `true` if both are parts of the same file. A process with a root of its own has
+    /// another path for it.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         self.inode != 0
-            && (self.inode, &self.device, &self.path) == (other.inode, &other.device, &other.path)
+            && (self.inode, &self.device, self.name()) == (other.inode, &other.device, other.name())
     }
 
     /// Returns the path through which the file can be opened: this program's own file may have

@@ -7,6 +7,7 @@ use brigade_sys::process::Exit;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{Cause, is_crash};
+use crate::files::Files;
 use crate::mapping::Mapping;
 use crate::registers::stack_pointer;
 use crate::stack::Stack;
@@ -26,8 +27,9 @@ pub struct CrashReport {
 }
 
 impl CrashReport {
-    /// Returns the report of a record, or `None` if its signal is not that of a crash.
-    pub fn new(record: Snapshot) -> Option<Self> {
+    /// Returns the report of a record, or `None` if its signal is not that of a crash. The calls
+    /// are named from these files.
+    pub fn new(record: Snapshot, files: Files) -> Option<Self> {
         if !is_crash(record.signal) || !is_crash(record.last_signal) {
             return None;
         }
@@ -38,7 +40,7 @@ impl CrashReport {
             address: record.address,
             message: record.message.clone(),
             registers: record.registers.clone(),
-            stack: Some(Stack::of(record, mappings)),
+            stack: Some(Stack::of(record, mappings, files)),
         })
     }
 
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_report_names_signal_cause_message_and_thread() {
-        let report = CrashReport::new(record()).expect("a crash");
+        let report = CrashReport::new(record(), Files::OfThisProcess).expect("a crash");
         let line = "SIGABRT (signal 6), aborted: free(): invalid: pointer\\u{1b}[0m, \
                     in thread 8 (decoder)";
         assert_eq!(report.to_string(), line);
@@ -169,13 +171,16 @@ mod tests {
     #[test]
     fn other_signals_are_no_crashes() {
         for (signal, last_signal) in [(9, 9), (11, 9), (0, 0), (-1, 11)] {
-            assert!(CrashReport::new(Snapshot { signal, last_signal, ..record() }).is_none());
+            assert!(
+                CrashReport::new(Snapshot { signal, last_signal, ..record() }, Files::OfWorker)
+                    .is_none()
+            );
         }
     }
 
     #[test]
     fn a_report_arrives_as_it_was() {
-        let report = CrashReport::new(record()).expect("a crash");
+        let report = CrashReport::new(record(), Files::OfThisProcess).expect("a crash");
         let mut bytes = Vec::new();
         codec::encode(&report, &mut bytes, 1 << 20).expect("it can be sent");
         let arrived: CrashReport = codec::decode(&bytes).expect("and received");
@@ -201,7 +206,7 @@ mod tests {
                 signal, last_signal: signal, code, address, registers, stack, stack_start, maps,
                 ..record()
             };
-            if let Some(report) = CrashReport::new(record) {
+            for report in [Files::OfWorker, Files::OfThisProcess].into_iter().filter_map(|files| CrashReport::new(record.clone(), files)) {
                 let text = format!("{report:#}");
                 prop_assert!(!text.is_empty());
             }

@@ -5,13 +5,18 @@ use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "backtrace")]
+use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::crash::Snapshot;
 use brigade_sys::sync::Mutex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::files::{Files, Modules};
 use crate::frame::{self, Frame, place};
 use crate::mapping::Mapping;
 use crate::registers::instruction;
+#[cfg(feature = "backtrace")]
+use crate::unwind::{self, Call};
 
 /// Bytes of records that are kept until somebody looks at their stacks. Beyond that a stack has
 /// only its innermost frame: a program that collects errors and never prints them would otherwise
@@ -46,17 +51,18 @@ struct Inner {
 pub(crate) struct Kept {
     pub(crate) record: Snapshot,
     pub(crate) mappings: Vec<Mapping>,
+    files: Files,
     counted: usize,
 }
 
 impl Stack {
-    /// Returns the stack of a record.
-    pub fn new(record: Snapshot) -> Self {
+    /// Returns the stack of a record. Its calls are named from these files.
+    pub fn new(record: Snapshot, files: Files) -> Self {
         let mappings = Mapping::parse_all(&record.maps);
-        Self::of(record, mappings)
+        Self::of(record, mappings, files)
     }
 
-    pub(crate) fn of(mut record: Snapshot, mappings: Vec<Mapping>) -> Self {
+    pub(crate) fn of(mut record: Snapshot, mappings: Vec<Mapping>, files: Files) -> Self {
         let counted = record.stack.len() + record.maps.len();
         let is_cut = record.stack.len() >= MOST_COPIED;
         let mut is_partial = !record.is_complete || record.stack.is_empty() || is_cut;
@@ -71,7 +77,7 @@ impl Stack {
             is_main: record.thread == record.process,
             is_partial,
             frames: OnceLock::new(),
-            record: Mutex::new(Some(Kept { record, mappings, counted })),
+            record: Mutex::new(Some(Kept { record, mappings, files, counted })),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -110,7 +116,8 @@ impl Stack {
     pub fn place(&self) -> Option<String> {
         let kept = self.inner.record.lock();
         if let Some(kept) = &*kept {
-            return Some(place(&kept.mappings, instruction(&kept.record)).place());
+            let modules = Modules::new(kept.files);
+            return Some(place(&modules, &kept.mappings, instruction(&kept.record)).place());
         }
         drop(kept);
         self.inner.frames.get()?.first().map(Frame::place)
@@ -125,13 +132,15 @@ impl Drop for Kept {
 
 #[cfg(feature = "backtrace")]
 fn resolve(kept: &Kept) -> Vec<Frame> {
-    let calls = crate::unwind::calls(&kept.record, &kept.mappings);
-    crate::names::frames(&kept.mappings, &calls)
+    let modules = Modules::new(kept.files);
+    let calls = catch_panic(|| unwind::calls(&modules, &kept.record, &kept.mappings));
+    let calls = calls.unwrap_or_else(|_| vec![Call { address: instruction(&kept.record) }]);
+    crate::names::frames(&modules, &kept.mappings, &calls)
 }
 
 #[cfg(not(feature = "backtrace"))]
 fn resolve(kept: &Kept) -> Vec<Frame> {
-    vec![place(&kept.mappings, instruction(&kept.record))]
+    vec![place(&Modules::new(kept.files), &kept.mappings, instruction(&kept.record))]
 }
 
 /// Its thread, and its calls in lines of their own.

@@ -17,6 +17,7 @@ use framehop::{
 };
 
 use crate::elf::{Elf, Section};
+use crate::files::Modules;
 use crate::frame::MAX_FRAMES;
 use crate::mapping::{self, Mapping};
 use crate::registers::{instruction, register, stack_pointer};
@@ -46,7 +47,7 @@ const MOST_FILES: usize = 32;
 static TABLES: Mutex<Option<HashMap<std::path::PathBuf, Tables>>> = Mutex::new(None);
 
 /// Returns the calls, the innermost first.
-pub(crate) fn calls(record: &Snapshot, mappings: &[Mapping]) -> Vec<Call> {
+pub(crate) fn calls(modules: &Modules, record: &Snapshot, mappings: &[Mapping]) -> Vec<Call> {
     let read = |address: u64| {
         let at = usize::try_from(address.wrapping_sub(record.stack_start)).map_err(|_| ())?;
         let bytes = record.stack.get(at..).and_then(<[u8]>::first_chunk).ok_or(())?;
@@ -84,7 +85,7 @@ pub(crate) fn calls(record: &Snapshot, mappings: &[Mapping]) -> Vec<Call> {
         calls.push(Call { address });
         let index = loaded.iter().position(|(start, _)| *start == mapping.start);
         let index = index.unwrap_or_else(|| {
-            let file = File::of(mapping);
+            let file = File::of(modules, mapping);
             if let Some(file) = &file {
                 unwinder.add_module(file.module(mapping));
             }
@@ -150,8 +151,8 @@ struct File {
 }
 
 impl File {
-    fn of(mapping: &Mapping) -> Option<Self> {
-        let path = mapping.file();
+    fn of(modules: &Modules, mapping: &Mapping) -> Option<Self> {
+        let path = modules.find(mapping)?.path();
         let elf = Elf::open(&path)?;
         let base = mapping.start.wrapping_sub(elf.address_of(mapping.offset)?);
         let mut all = TABLES.lock();
@@ -211,11 +212,12 @@ impl File {
 
 impl Tables {
     fn read(elf: &Elf) -> Self {
-        let range =
-            |section: &Section| section.address..section.address + section.bytes.len() as u64;
-        let with_range = |section: Section| (range(&section), section.bytes.into());
+        let with_range = |section: Section| {
+            let end = section.address.saturating_add(section.bytes.len() as u64);
+            (section.address..end, section.bytes.into())
+        };
         Self {
-            text: elf.section(".text").map(|section| range(&section)),
+            text: elf.range(".text"),
             frames: elf.section(".eh_frame").map(with_range),
             index: elf.section(".eh_frame_hdr").map(with_range),
             debug: elf.section(".debug_frame").map(|section| section.bytes.into()),

@@ -1,6 +1,6 @@
 //! A report takes little memory, whatever a worker has written.
 
-use brigade_crash::{CrashReport, MAX_FRAMES};
+use brigade_crash::{CrashReport, Files, MAX_FRAMES};
 use brigade_sys::allocations::CountingAllocator;
 use brigade_sys::crash::Snapshot;
 use brigade_testkit_core::Random;
@@ -51,12 +51,13 @@ fn record(random: &mut Random) -> Snapshot {
 fn a_report_of_anything_takes_less_than_a_megabyte() {
     let mut random = Random::new(7);
     // Reads the mappings of this process once.
-    let _ = CrashReport::new(record(&mut random)).map(|report| format!("{report:#}"));
+    let _ =
+        CrashReport::new(record(&mut random), Files::OfWorker).map(|report| format!("{report:#}"));
     for round in 0..500 {
         let record = record(&mut random);
         let mut frames = 0;
         let taken = ALLOCATOR.count(|| {
-            let report = CrashReport::new(record).expect("a signal of a crash");
+            let report = CrashReport::new(record, Files::OfWorker).expect("a signal of a crash");
             let text = format!("{report:#}");
             assert!(text.lines().count() <= MAX_FRAMES + 8);
             frames = report.stack().map_or(0, |stack| stack.frames().len());

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::process;
 use std::sync::Arc;
 
-use brigade_crash::{Frame, Origin, Stack};
+use brigade_crash::{Files, Frame, Origin, Stack};
 use brigade_sys::clock::now;
 use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::crash::{CrashArea, Notices, WORDS, install};
@@ -27,7 +27,7 @@ fn a_sample_has_the_calls_of_the_thread_and_is_announced() {
         other => panic!("{other:?}"),
     };
     assert_eq!((arrived, area.has_answered(request)), (vec![2], true));
-    let stack = Stack::new(area.answer(request).unwrap());
+    let stack = Stack::new(area.answer(request).unwrap(), Files::OfThisProcess);
     assert!(!stack.is_partial() && stack.place().is_some_and(|place| place.contains(" + 0x")));
     // The kernel prefers the main thread, which waits for this one.
     assert!(stack.is_main_thread());

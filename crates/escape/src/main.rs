@@ -14,6 +14,7 @@ mod kernel;
 mod processes;
 mod protocol;
 mod run;
+mod streams;
 mod targets;
 
 use std::os::unix::process::CommandExt;

@@ -1,13 +1,15 @@
 //! Runs the attempts, and checks after each that nobody else has noticed.
 
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
-use brigade::{Limits, Link, Pool, Sandbox, Stdio};
+use brigade::{Limits, Link, Pool, Sandbox, Stdio, TaskError};
 use brigade_testkit::processes::is_alive;
 
 use crate::attempt::{Attempt, Verdict, judge};
 use crate::targets::{SECRET, Targets};
-use crate::{bombs, files, kernel, processes, protocol};
+use crate::{bombs, files, kernel, processes, protocol, streams};
 
 /// Settings of a run.
 #[derive(Debug, Clone)]
@@ -56,8 +58,14 @@ fn keeps(argument: Vec<u8>) -> usize {
 
 /// Returns all attempts.
 fn all() -> Vec<Attempt> {
-    [files::ATTEMPTS, processes::ATTEMPTS, kernel::ATTEMPTS, bombs::ATTEMPTS, protocol::ATTEMPTS]
-        .concat()
+    let strict = [
+        files::ATTEMPTS,
+        processes::ATTEMPTS,
+        kernel::ATTEMPTS,
+        bombs::ATTEMPTS,
+        protocol::ATTEMPTS,
+    ];
+    [&strict.concat(), streams::ATTEMPTS].concat()
 }
 
 /// Runs all attempts.
@@ -71,21 +79,53 @@ pub(crate) fn run(settings: &Settings) -> Result<Summary, Box<dyn std::error::Er
     neighbor.warm_up()?;
     let sibling = neighbor.worker_pids()[0];
     let targets = Targets::make(folder.path(), &host_secret, sibling)?;
-    let pool = hostile_pool(settings, &targets)?;
+    let mut summary = Summary::default();
+    let pool = hostile_pool(strict(settings, &targets), settings, Stdio::Null)?;
+    try_all(settings, &targets, &neighbor, &pool, |it| !is_of_streams(it), &mut summary)?;
+    let other_levels = [Sandbox::read_only(), Sandbox::no_network()];
+    let other_levels = other_levels.map(|it| it.write(&targets.allowed));
+    for sandbox in [strict(settings, &targets)].into_iter().chain(other_levels) {
+        let pool = hostile_pool(sandbox, settings, Stdio::Inherit)?;
+        try_all(settings, &targets, &neighbor, &pool, is_of_streams, &mut summary)?;
+    }
+    Ok(summary)
+}
+
+fn is_of_streams(attempt: &Attempt) -> bool {
+    streams::ATTEMPTS.iter().any(|it| it.name == attempt.name)
+}
+
+/// Makes the attempts for which `is_made` returns `true` in a pool.
+fn try_all(
+    settings: &Settings,
+    targets: &Targets,
+    neighbor: &Pool,
+    pool: &Pool,
+    is_made: impl Fn(&Attempt) -> bool,
+    summary: &mut Summary,
+) -> Result<(), Box<dyn std::error::Error>> {
     // It lies in memory while the attempts run.
     let argument = SECRET.as_bytes().repeat(10_000);
-    let mut summary = Summary::default();
+    let mut output = output()?;
     for (index, it) in all().into_iter().enumerate() {
-        if !it.name.contains(&settings.only) {
+        if !it.name.contains(&settings.only) || !is_made(&it) {
             continue;
         }
         let kept = pool.submit(keeps, argument.clone())?;
         let task = pool.task(attempt).label(it.name).deadline(DEADLINE);
         let mut handle = task.submit((index, targets.clone()))?;
         let outcome = handle.wait_timeout(2 * BOUND).ok_or("an attempt has no outcome")?;
+        let is_reported = outcome.as_ref().err().is_none_or(|error| is_reported(error, targets));
         let mut end = judge(it.ruins, settings.isolate, outcome);
-        if let Some(damage) = damage(&targets, &neighbor, &pool) {
+        if !is_reported {
+            end = Verdict::Escaped("the host opens what a module names".to_owned());
+        }
+        if let Some(damage) = damage(targets, neighbor, pool) {
             end = Verdict::Escaped(damage);
+        }
+        let before = std::mem::replace(&mut output, self::output()?);
+        if before.0 != output.0 || before.1 > output.1 || before.2 > output.2 {
+            end = Verdict::Escaped("the host's standard output has changed".to_owned());
         }
         if kept.wait()? != argument.len() {
             end = Verdict::Escaped("another task got a wrong argument".to_owned());
@@ -96,14 +136,43 @@ pub(crate) fn run(settings: &Settings) -> Result<Summary, Box<dyn std::error::Er
         }
         summary.ends.push((it.name, end));
     }
-    Ok(summary)
+    Ok(())
 }
 
-fn hostile_pool(settings: &Settings, targets: &Targets) -> Result<Pool, brigade::PoolError> {
-    let mut sandbox = Sandbox::strict().write(&targets.allowed).read(&targets.readable);
-    if settings.isolate {
-        sandbox = sandbox.isolate();
+/// Returns the flags of standard output, and its position and length, which only grow.
+fn output() -> std::io::Result<(String, u64, u64)> {
+    let state = std::fs::read_to_string("/proc/self/fdinfo/1")?;
+    let line = |name| state.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    let position = line("pos:").trim().parse().unwrap_or(0);
+    Ok((line("flags:").to_owned(), position, std::fs::metadata("/proc/self/fd/1")?.len()))
+}
+
+/// Returns `true` if the whole report of an error comes in time. A host that waits for the pipe is
+/// released.
+fn is_reported(error: &TaskError, targets: &Targets) -> bool {
+    let (send, receive) = mpsc::channel();
+    let error = error.clone();
+    thread::spawn(move || send.send(format!("{error:#}")));
+    let is_reported = receive.recv_timeout(BOUND).is_ok();
+    if !is_reported {
+        drop(std::fs::File::options().write(true).open(&targets.pipe));
     }
+    is_reported
+}
+
+/// Returns the sandbox from which most attempts are made.
+fn strict(settings: &Settings, targets: &Targets) -> Sandbox {
+    let readable = [&targets.readable, &targets.module];
+    let sandbox = Sandbox::strict().write(&targets.allowed);
+    let sandbox = readable.into_iter().fold(sandbox, Sandbox::read);
+    if settings.isolate { sandbox.isolate() } else { sandbox }
+}
+
+fn hostile_pool(
+    sandbox: Sandbox,
+    settings: &Settings,
+    stdio: Stdio,
+) -> Result<Pool, brigade::PoolError> {
     let limits = Limits::new()
         .memory(64 << 20)
         .cpu_time(Duration::from_secs(1))
@@ -111,8 +180,7 @@ fn hostile_pool(settings: &Settings, targets: &Targets) -> Result<Pool, brigade:
         .file_size(16 << 20)
         .core_size(0);
     let build = |limits| {
-        let pool =
-            Pool::builder().workers(1).name("hostile").link(settings.link).stdio(Stdio::Null);
+        let pool = Pool::builder().workers(1).name("hostile").link(settings.link).stdio(stdio);
         pool.sandbox(sandbox.clone()).limits(limits).restart_budget(100_000, BOUND).build()
     };
     // Where there is no control group, threads are limited by memory.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,10 @@ pub(crate) struct Targets {
     pub(crate) allowed: String,
     /// A file that the sandbox allows to read.
     pub(crate) readable: String,
+    /// A module whose debug information is, so it says, in the file `pipe`.
+    pub(crate) module: String,
+    /// A pipe to which nobody writes. Whoever opens it waits.
+    pub(crate) pipe: String,
     /// The host.
     pub(crate) host: u32,
     /// The address of a secret in its memory.
@@ -39,6 +44,8 @@ impl Targets {
             secret: path("outside/secret"),
             allowed: path("allowed"),
             readable: path("readable"),
+            module: path("module.so"),
+            pipe: path("module.dwo"),
             host: std::process::id(),
             address: host_secret.as_ptr().expose_provenance() as u64,
             sibling,
@@ -47,6 +54,7 @@ impl Targets {
         fs::create_dir_all(&targets.allowed)?;
         fs::write(&targets.secret, SECRET)?;
         fs::write(&targets.readable, "harmless")?;
+        make_module(folder)?;
         Ok(targets)
     }
 
@@ -63,4 +71,21 @@ impl Targets {
         }
         (names != ["secret"]).then(|| format!("the folder outside has {names:?}"))
     }
+}
+
+/// Compiles a module that crashes, and puts a pipe where it says that its debug information is.
+fn make_module(folder: &Path) -> std::io::Result<()> {
+    fs::write(folder.join("module.c"), "char decode(char *at) { return *at; }\n")?;
+    for line in [
+        "cc -c -g -gsplit-dwarf -fPIC -o module.o module.c",
+        "cc -shared -o module.so module.o",
+        "rm module.dwo",
+        "mkfifo module.dwo",
+    ] {
+        let status = Command::new("sh").args(["-c", line]).current_dir(folder).status()?;
+        if !status.success() {
+            return Err(std::io::Error::other(format!("{line:?} failed")));
+        }
+    }
+    Ok(())
 }

@@ -74,29 +74,39 @@ fn report(sandbox: &Sandbox, landlock: u32, filters: bool) -> SandboxReport {
             _ => report.missing(Layer::Files, needs_landlock(FILES, landlock, "6.2")),
         }
         report.enforced(Layer::Privileges, "no_new_privs, and capabilities are dropped");
+    } else {
+        report.enforced(Layer::Privileges, "no_new_privs");
     }
     if filters {
         report.enforced(Layer::Calls, "seccomp");
     } else {
         report.missing(Layer::Calls, NO_FILTERS);
     }
-    match (filters, sandbox.ports.is_empty(), landlock) {
-        (false, ..) => report.missing(Layer::Network, NO_FILTERS),
-        (true, true, PORTS..) => report.enforced(Layer::Network, format!("seccomp; {by_landlock}")),
-        (true, true, _) => report.enforced(Layer::Network, "seccomp"),
-        (true, false, PORTS..) => {
-            report.enforced(Layer::Network, format!("seccomp; ports: {by_landlock}"));
-        }
-        (true, false, _) => {
-            report.missing(Layer::Network, needs_landlock(PORTS, landlock, "6.7"));
+    let means = match (filters, sandbox.ports.is_empty(), landlock) {
+        (false, ..) => Err(NO_FILTERS.to_owned()),
+        (true, false, ..PORTS) => Err(needs_landlock(PORTS, landlock, "6.7")),
+        (true, false, _) => Ok(format!("seccomp; ports: {by_landlock}")),
+        (true, true, ..PORTS) => Ok("seccomp".to_owned()),
+        (true, true, _) => Ok(format!("seccomp; {by_landlock}")),
+    };
+    let is_alone = strict || sandbox.isolate && sandbox.ports.is_empty();
+    match means {
+        Err(reason) => report.missing(Layer::Network, reason),
+        Ok(means) if is_alone || landlock >= SIGNALS => report.enforced(Layer::Network, means),
+        Ok(means) => {
+            let reason = needs_landlock(SIGNALS, landlock, "6.12");
+            let open = format!("{means}; abstract sockets of others are open: {reason}");
+            report.partly(Layer::Network, open);
         }
     }
-    if strict {
-        match (landlock, filters && !sandbox.processes) {
+    if sandbox.level > Level::NoNetwork {
+        match (landlock, filters && strict && !sandbox.processes) {
             (SIGNALS.., _) => report.enforced(Layer::Processes, format!("seccomp; {by_landlock}")),
             (_, true) => report.enforced(Layer::Processes, "seccomp"),
             _ => report.missing(Layer::Processes, needs_landlock(SIGNALS, landlock, "6.12")),
         }
+    }
+    if strict {
         report.enforced(Layer::Environment, "empty, but for what `env` sets");
     }
     report
@@ -122,7 +132,18 @@ mod tests {
         assert!(missing(&connecting, 3, true).starts_with("network (needs Landlock interface 4"));
         let starting = Sandbox::strict().allow_processes();
         assert!(missing(&starting, 5, true).starts_with("other processes"));
+        assert!(missing(&Sandbox::read_only(), 5, true).starts_with("other processes"));
+        assert_eq!(missing(&Sandbox::read_only(), 6, true), "");
         assert_eq!(missing(&Sandbox::no_network(), 0, true), "");
+        for (sandbox, is_whole) in [
+            (Sandbox::no_network(), false),
+            (Sandbox::no_network().isolate(), true),
+            (Sandbox::strict(), true),
+        ] {
+            let report = report(&sandbox, 5, true);
+            let network = report.get(Layer::Network);
+            assert_eq!(matches!(network, Some(Hold::Enforced(_))), is_whole, "{report}");
+        }
     }
 
     #[test]

@@ -98,19 +98,27 @@ pub fn memory_file(name: &str, bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Moves standard input to another descriptor and replaces it with `/dev/null`. Where that is
-/// missing, a pipe that nobody writes to is at its end as well.
+/// Moves standard input to another descriptor, and [empties](empty_stdin) it.
 ///
 /// # Errors
 /// If descriptors run out.
 pub fn take_stdin() -> io::Result<OwnedFd> {
     let moved = above_streams(io::stdin())?;
+    empty_stdin()?;
+    Ok(moved)
+}
+
+/// Replaces standard input with `/dev/null`, which this process opens itself. Where that is
+/// missing, a pipe that nobody writes to is at its end as well.
+///
+/// # Errors
+/// If descriptors run out.
+pub fn empty_stdin() -> io::Result<()> {
     let null = match File::open("/dev/null") {
         Ok(null) => null.into(),
         Err(_) => pipe_with(PipeFlags::CLOEXEC)?.0,
     };
-    rustix::stdio::dup2_stdin(&null)?;
-    Ok(moved)
+    Ok(rustix::stdio::dup2_stdin(&null)?)
 }
 
 /// Creates a pipe for a child's output: the reading end never blocks, the writing end does.

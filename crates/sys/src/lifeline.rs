@@ -4,16 +4,18 @@
 //! does not send it if the host has changed its own. A lifeline holds in both cases, whatever the
 //! worker does, and has no cost while nothing happens:
 //!
-//! 1. The host has the writing end of a pipe, to which nobody writes. The kernel closes it when the
-//!    host ends.
-//! 2. Each worker has a reading end with a file description of its own, which it arms: the kernel
-//!    sends SIGKILL to the owner of the description when the pipe changes (`O_ASYNC`, `F_SETSIG`),
-//!    and the only change is the last writer's end.
+//! 1. The host has one end of a pair of sockets for each worker, to which nobody writes. The kernel
+//!    closes it when the host ends.
+//! 2. The worker arms the other end: the kernel sends SIGKILL to its owner when it changes
+//!    (`O_ASYNC`, `F_SETSIG`), and the only change is the end of the host's.
 //! 3. The kernel checks the right to send against the user that the worker had when it armed the
 //!    lifeline.
 //!
+//! A pipe for all workers would do with one descriptor, but a worker that may open it again, by
+//! `/proc`, could write to it and so end all of them. A socket cannot be opened again.
+//!
 //! It does not replace [`parent_death`](crate::parent_death): a copy of the host that `fork` has
-//! made has the writing end too, and a task that closes all descriptors cuts the lifeline.
+//! made has the host's end too, and a task that closes all descriptors cuts the lifeline.
 //!
 //! A worker that has ended holds no lifeline, so the processes that it has started need another:
 //! see [`GroupLifeline`].
@@ -26,36 +28,28 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, fchmod, open};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::getpid;
 
 /// From `asm-generic/fcntl.h`; the libc crate defines it only for some C libraries.
 const F_SETSIG: c_int = 10;
 
-/// The host's end.
+/// The host's end of a worker's lifeline.
 #[derive(Debug)]
-pub struct Lifeline(OwnedFd);
+pub struct Lifeline {
+    _end: OwnedFd,
+}
 
 impl Lifeline {
-    /// Creates a lifeline, which ends with this process or on drop.
+    /// Creates a lifeline, which ends with this process or on drop. The other end is for the
+    /// worker, which passes it to [`arm`].
     ///
     /// # Errors
     /// If descriptors run out.
-    pub fn new() -> io::Result<Self> {
-        let (_, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        // `end` reopens the pipe, even after this process has changed its user.
-        fchmod(&writer, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
-        Ok(Self(writer))
-    }
-
-    /// Opens an end for one worker, which passes it to [`arm`].
-    ///
-    /// # Errors
-    /// If descriptors run out, or `/proc` is missing.
-    pub fn end(&self) -> io::Result<OwnedFd> {
-        let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
-        Ok(open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?)
+    pub fn new() -> io::Result<(Self, OwnedFd)> {
+        let (flags, kind) = (SocketFlags::CLOEXEC, SocketType::STREAM);
+        let (end, worker_end) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
+        Ok((Self { _end: end }, worker_end))
     }
 }
 
@@ -87,7 +81,8 @@ fn arm_for(end: OwnedFd, owner: c_int) -> io::Result<bool> {
     Ok(read != Ok(0))
 }
 
-/// Makes the kernel send SIGKILL to `owner` when the pipe changes. A negative number is a group.
+/// Makes the kernel send SIGKILL to `owner` when the pipe or socket changes. A negative number is a
+/// group.
 fn kill_on_change(end: &OwnedFd, owner: c_int) -> io::Result<()> {
     control(end, libc::F_SETOWN, owner)?;
     control(end, F_SETSIG, libc::SIGKILL)?;
@@ -106,8 +101,7 @@ mod tests {
 
     #[test]
     fn arming_the_end_of_a_dead_host_returns_false() -> io::Result<()> {
-        let host = Lifeline::new()?;
-        let end = host.end()?;
+        let (host, end) = Lifeline::new()?;
         drop(host);
         assert!(!arm(end)?);
         Ok(())

@@ -22,14 +22,20 @@ use crate::file_limit;
 #[derive(Debug)]
 pub struct Segment {
     descriptor: OwnedFd,
+    mapped: Mapped,
+}
+
+/// A mapping of a whole segment.
+#[derive(Debug)]
+struct Mapped {
     address: NonNull<AtomicU64>,
     words: usize,
 }
 
 // SAFETY: the mapping belongs to the value and is reached only as shared references to atomics.
-unsafe impl Send for Segment {}
+unsafe impl Send for Mapped {}
 // SAFETY: see above; atomics may be used from any thread.
-unsafe impl Sync for Segment {}
+unsafe impl Sync for Mapped {}
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
@@ -41,7 +47,8 @@ impl Segment {
     pub fn create(name: &str, words: usize) -> io::Result<Self> {
         let descriptor = memory(name, words)?;
         fcntl_add_seals(&descriptor, SEALS)?;
-        Self::map(descriptor, words, ProtFlags::READ | ProtFlags::WRITE)
+        let mapped = Mapped::new(&descriptor, words, ProtFlags::READ | ProtFlags::WRITE)?;
+        Ok(Self { descriptor, mapped })
     }
 
     /// Like [`create`](Self::create), but nobody else can write to it: others map it as a
@@ -51,10 +58,10 @@ impl Segment {
     /// If memory or descriptors run out.
     pub fn create_for_readers(name: &str, words: usize) -> io::Result<Self> {
         let descriptor = memory(name, words)?;
-        let segment = Self::map(descriptor, words, ProtFlags::READ | ProtFlags::WRITE)?;
+        let mapped = Mapped::new(&descriptor, words, ProtFlags::READ | ProtFlags::WRITE)?;
         // From now on; our own mapping existed before.
-        fcntl_add_seals(&segment.descriptor, SEALS | SealFlags::FUTURE_WRITE)?;
-        Ok(segment)
+        fcntl_add_seals(&descriptor, SEALS | SealFlags::FUTURE_WRITE)?;
+        Ok(Self { descriptor, mapped })
     }
 
     /// Maps a segment that another process has created.
@@ -62,41 +69,14 @@ impl Segment {
     /// # Errors
     /// `InvalidData` if it is not a sealed segment of `words` words; otherwise the system's error.
     pub fn open(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
-        Self::open_as(descriptor, words, ProtFlags::READ | ProtFlags::WRITE)
-    }
-
-    fn open_as(descriptor: OwnedFd, words: usize, access: ProtFlags) -> io::Result<Self> {
-        let bytes = size_in_bytes(words)?;
-        // Seals first: once they are seen, the size cannot change any more.
-        if !fcntl_get_seals(&descriptor)?.contains(SEALS)
-            || usize::try_from(fstat(&descriptor)?.st_size) != Ok(bytes)
-        {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "not a sealed segment of the expected size",
-            ));
-        }
-        Self::map(descriptor, words, access)
-    }
-
-    fn map(descriptor: OwnedFd, words: usize, access: ProtFlags) -> io::Result<Self> {
-        let length = size_in_bytes(words)?;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
-        let address = unsafe {
-            mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, &descriptor, 0)
-        }?;
-        let address = NonNull::new(address.cast())
-            .ok_or_else(|| io::Error::other("the kernel mapped memory at address zero"))?;
-        Ok(Self { descriptor, address, words })
+        let mapped = Mapped::open(&descriptor, words, ProtFlags::READ | ProtFlags::WRITE)?;
+        Ok(Self { descriptor, mapped })
     }
 
     /// Returns the words.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping has that length, is aligned to a page, lives as long as `self`, holds
-        // any bit pattern, and is accessed by all processes only through atomics; the seal keeps
-        // the pages there.
-        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.words) }
+        self.mapped.words()
     }
 }
 
@@ -106,7 +86,41 @@ impl AsFd for Segment {
     }
 }
 
-impl Drop for Segment {
+impl Mapped {
+    fn open(descriptor: &OwnedFd, words: usize, access: ProtFlags) -> io::Result<Self> {
+        let bytes = size_in_bytes(words)?;
+        // Seals first: once they are seen, the size cannot change any more.
+        if !fcntl_get_seals(descriptor)?.contains(SEALS)
+            || usize::try_from(fstat(descriptor)?.st_size) != Ok(bytes)
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "not a sealed segment of the expected size",
+            ));
+        }
+        Self::new(descriptor, words, access)
+    }
+
+    fn new(descriptor: &OwnedFd, words: usize, access: ProtFlags) -> io::Result<Self> {
+        let length = size_in_bytes(words)?;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let address =
+            unsafe { mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, descriptor, 0) }?;
+        let address = NonNull::new(address.cast())
+            .ok_or_else(|| io::Error::other("the kernel mapped memory at address zero"))?;
+        Ok(Self { address, words })
+    }
+
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping has that length, is aligned to a page, lives as long as `self`, holds
+        // any bit pattern, and is accessed by all processes only through atomics; the seal keeps
+        // the pages there.
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.words) }
+    }
+}
+
+impl Drop for Mapped {
     fn drop(&mut self) {
         let length = self.words * size_of::<u64>();
         // SAFETY: the mapping was made with this length and nobody holds a reference, because
@@ -151,9 +165,10 @@ impl Deref for Words {
     }
 }
 
-/// A segment that another process writes to, and this one cannot.
+/// A segment that another process writes to, and this one cannot. It keeps no descriptor, because
+/// others may have got the same open file.
 #[derive(Debug)]
-pub struct SegmentView(Segment);
+pub struct SegmentView(Mapped);
 
 impl SegmentView {
     /// Maps a segment that another process has created.
@@ -161,7 +176,7 @@ impl SegmentView {
     /// # Errors
     /// Like [`Segment::open`].
     pub fn open(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
-        Segment::open_as(descriptor, words, ProtFlags::READ).map(Self)
+        Mapped::open(&descriptor, words, ProtFlags::READ).map(Self)
     }
 
     /// Returns a word.

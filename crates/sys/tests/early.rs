@@ -188,8 +188,8 @@ fn signals() {
 fn a_worker_without_parent_death_signal_ends_by_its_lifeline() {
     let (host, theirs) = ControlSocket::pair().unwrap();
     let worker = Process::spawn(self_command().env("SCENARIO", "lifeline").stdin(theirs)).unwrap();
-    let lifeline = Lifeline::new().unwrap();
-    host.send(b"lifeline", &[lifeline.end().unwrap().as_fd()]).unwrap();
+    let (lifeline, end) = Lifeline::new().unwrap();
+    host.send(b"lifeline", &[end.as_fd()]).unwrap();
     let answer = host.receive(Some(deadline()), Some(worker.pidfd())).unwrap();
     assert!(matches!(answer, Received::Packet { .. }), "{answer:?}");
     assert_eq!(worker.try_reap().unwrap(), None);

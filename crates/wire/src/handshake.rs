@@ -108,7 +108,7 @@ pub struct Hello {
     pub message_limit: u64,
     /// Number of entries in the table of task states.
     pub slots: u16,
-    /// `true` if the second descriptor is the worker's end of the host's lifeline.
+    /// `true` if the second descriptor is the worker's end of its lifeline.
     pub lifeline: bool,
     /// Level up to which the worker forwards its `tracing` events, through the pipe that is the
     /// next descriptor.

@@ -154,8 +154,11 @@ fn become_worker(
     let mut descriptors = descriptors.into_iter();
     let mut next = || descriptors.next().ok_or(TOO_FEW);
     let control = Control::new(ControlSocket::from_fd(next()?));
-    sibling::replace_output(next()?, next()?)
-        .map_err(failed_to("take over standard output and error"))?;
+    // That of the server would be an open file which all copies share.
+    let (stdout, stderr) = (next()?, next()?);
+    descriptors::empty_stdin()
+        .and_then(|()| sibling::replace_output(stdout, stderr))
+        .map_err(failed_to("replace its standard streams"))?;
     let moved = sibling::change_folder(next()?);
     moved.map_err(|error| StartError::Inherited("folder", error))?;
     if request.environment {

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use brigade::stream::Emit;
-use brigade::{Pool, Shutdown, Start, Stdio};
+use brigade::{Pool, Sandbox, Shutdown, Start, Stdio};
 use brigade_sys::{misdeeds, parent_death};
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
@@ -20,13 +20,15 @@ fn main() {
     brigade::init();
     let mode = std::env::args().nth(1).expect("a mode");
     match mode.as_str() {
-        "print" => {
-            let pool = pool();
-            outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("its result");
-        }
-        "print-captured" | "print-null" => {
-            let stdio = if mode == "print-null" { Stdio::Null } else { Stdio::Capture };
-            let pool = Pool::builder().workers(2).stdio(stdio).build().expect("a pool");
+        "print" | "print-captured" | "print-null" | "print-sandboxed" => {
+            let pool = Pool::builder().workers(2);
+            let pool = match mode.as_str() {
+                "print-captured" => pool.stdio(Stdio::Capture),
+                "print-null" => pool.stdio(Stdio::Null),
+                "print-sandboxed" => pool.sandbox(Sandbox::strict()),
+                _ => pool,
+            };
+            let pool = pool.build().expect("a pool");
             outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("its result");
         }
         "named" => {
@@ -282,7 +284,7 @@ fn uses_the_terminal((): ()) -> Option<i32> {
 }
 
 fn in_a_sandbox() {
-    let sandbox = brigade::Sandbox::strict();
+    let sandbox = Sandbox::strict();
     let pool = Pool::builder().workers(1).sandbox(sandbox).build().expect("a pool");
     let read = outcome(pool.submit(reads_its_output, ()).expect("a task"));
     println!("the output says {:?}", read.expect("a result"));

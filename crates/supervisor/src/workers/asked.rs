@@ -43,19 +43,19 @@ impl WorkerProcess {
             requests = samples.arrived.wait_timeout(requests, left).0;
         }
         drop(requests);
-        self.crash_area()?.answer(request).map(Stack::new)
+        self.answer(request)
     }
 
     /// Sends a request, and returns its number.
     pub(crate) fn ask(&self) -> Option<u64> {
-        let request = self.crash_area()?.ask();
+        let request = self.crash_area()?.0.ask();
         // Before the signal, because the notice may arrive at once.
         self.samples().requests.lock().open += 1;
         self.signal_for_sample().then_some(request)
     }
 
     fn has_answered(&self, request: u64) -> bool {
-        self.crash_area().is_some_and(|area| area.has_answered(request))
+        self.crash_area().is_some_and(|(area, _)| area.has_answered(request))
     }
 
     /// Notifies everybody who waits for a sample. Returns `false` if nobody has asked for one.
@@ -71,15 +71,18 @@ impl WorkerProcess {
     /// Returns where the worker was before it was killed, if it has answered.
     pub(crate) fn last_stack(&self) -> Option<Stack> {
         let request = self.samples().requests.lock().last?;
-        self.crash_area()?.answer(request).map(Stack::new)
+        self.answer(request)
+    }
+
+    fn answer(&self, request: u64) -> Option<Stack> {
+        let (area, files) = self.crash_area()?;
+        area.answer(request).map(|record| Stack::new(record, *files))
     }
 
     /// Returns the report of the crash that ended the process in this way.
     pub(crate) fn crash_report(&self, exit: Exit) -> Option<CrashReport> {
-        let record = match exit {
-            Exit::Signal(_) => self.crash_area()?.crash()?,
-            _ => return None,
-        };
-        CrashReport::new(record)
+        let (area, files) = self.crash_area()?;
+        let record = matches!(exit, Exit::Signal(_)).then(|| area.crash())?;
+        CrashReport::new(record?, *files)
     }
 }

@@ -91,7 +91,7 @@ impl ForkServer {
         around: &Surroundings<'_>,
     ) -> io::Result<Self> {
         let (control, there) = ControlSocket::pair()?;
-        let (ends, server_ends) = HostEnds::open(settings.env.stdio)?;
+        let (ends, server_ends) = HostEnds::open(settings.env.stdio, settings.sandbox.is_some())?;
         let born = Born::new()?;
         let stdout = server_ends.stdout.as_ref().map_or(around.streams[1], AsFd::as_fd);
         let start =

@@ -4,9 +4,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use brigade_crash::Files;
 use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
 use brigade_sys::crash::{self, CrashArea};
 use brigade_sys::executable::{FunctionOffset, build_identity};
+use brigade_sys::lifeline::Lifeline;
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{Hello, LinkKind, Token};
 use brigade_wire::link::connect::HostEnd;
@@ -32,6 +34,7 @@ pub(crate) struct Greeting<'a> {
     crash_area: Option<CrashArea>,
     arenas: Option<Arenas<'a>>,
     lifeline: Option<OwnedFd>,
+    host_lifeline: Option<Lifeline>,
     events: Option<OwnedFd>,
     ringers: Option<[OwnedFd; 2]>,
     preload: Option<&'a Initializer>,
@@ -76,7 +79,7 @@ impl<'a> Greeting<'a> {
             Some(Arenas { arguments: shared.arguments, results: results.ok()? })
         });
         // Without a lifeline the worker relies on its parent-death signal.
-        let lifeline = supervisor.lifeline.as_ref().and_then(|lifeline| lifeline.end().ok());
+        let (host_lifeline, lifeline) = Lifeline::new().ok().unzip();
         let events = settings.events.zip(process.streams()).map(|(level, streams)| {
             let end = require_reserve().and_then(|()| supervisor.output.open_events(streams));
             end.map(|end| (level, end))
@@ -123,17 +126,23 @@ impl<'a> Greeting<'a> {
             crash_area,
             arenas,
             lifeline,
+            host_lifeline,
             events,
             ringers,
             preload,
         })
     }
 
-    /// Lets crashes of the process be looked for in the memory of this greeting. Call it only if no
-    /// other process can follow.
-    pub(crate) fn expect_crashes(&mut self, process: &WorkerProcess) {
+    /// Binds the process to its lifeline, and lets its crashes be looked for in the memory of this
+    /// greeting. Call it only if no other process can follow.
+    pub(crate) fn bind(&mut self, process: &WorkerProcess) {
+        if let Some(lifeline) = self.host_lifeline.take() {
+            process.set_lifeline(lifeline);
+        }
         if let Some(area) = self.crash_area.take() {
-            process.set_crash_area(area);
+            let is_confined = self.settings.sandbox.is_some();
+            let files = if is_confined { Files::OfThisProcess } else { Files::OfWorker };
+            process.set_crash_area(area, files);
         }
     }
 

@@ -127,7 +127,7 @@ impl<S: Supervised> Handshake<'_, S> {
         let is_forked = self.process.is_forked();
         let mut greeting = Greeting::new(self.owner, self.process, folder, self.token, is_forked)
             .map_err(HandshakeError::Transient)?;
-        greeting.expect_crashes(self.process);
+        greeting.bind(self.process);
         let hello = ToWorkerControl::Hello(greeting.hello.clone());
         self.send(&hello, &greeting.descriptors())?;
         let answer = self.answer()?;

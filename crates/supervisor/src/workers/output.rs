@@ -1,9 +1,10 @@
 //! Forwards the workers' output, and emits `tracing` events.
 //!
 //! Workers write to their own pipes: always for stderr, so that a death can be reported with the
-//! worker's last words, and for stdout if it is captured. One thread forwards the bytes to the
-//! configured destination and emits the pool's events. Only this thread writes to the host's stderr
-//! and calls subscribers, so only it waits if they block. The pipes then fill up and the workers
+//! worker's last words, and for stdout if it is captured, or if the worker is in a sandbox and must
+//! not have the host's own. One thread forwards the bytes to the configured destination and emits
+//! the pool's events. Only this thread writes to the host's streams and calls subscribers, so only
+//! it waits if they block. The pipes then fill up and the workers
 //! that write block too, as they would if they wrote directly. Nothing else is delayed, and memory
 //! is bounded: each pipe keeps at most one line and its tail, and events and the last output of
 //! dead workers wait in a bounded queue.
@@ -87,12 +88,12 @@ pub(crate) struct WorkerEnds {
 }
 
 impl HostEnds {
-    /// Creates the pipes for a new worker.
-    pub(crate) fn open(stdio: Stdio) -> io::Result<(Self, WorkerEnds)> {
+    /// Creates the pipes for a new worker. One in a sandbox shares no stream with the host.
+    pub(crate) fn open(stdio: Stdio, is_confined: bool) -> io::Result<(Self, WorkerEnds)> {
         let (stdout, worker_stdout) = match stdio {
-            Stdio::Inherit => (None, None),
+            Stdio::Inherit if !is_confined => (None, None),
             Stdio::Null => (None, Some(File::options().write(true).open("/dev/null")?.into())),
-            Stdio::Capture => {
+            Stdio::Inherit | Stdio::Capture => {
                 let (ours, theirs) = OutputPipe::open()?;
                 (Some(ours), Some(theirs))
             }
@@ -117,7 +118,7 @@ impl OutputForwarder {
     /// Takes over the streams of a new worker.
     pub(crate) fn attach(&self, ends: HostEnds, writer: Writer) -> WorkerStreams {
         let writer = Arc::new(writer);
-        let stdout = ends.stdout.map(|end| Arc::new(Pipe::of_stdout(end, &writer)));
+        let stdout = ends.stdout.map(|end| Arc::new(Pipe::of_stdout(end, self.stdio, &writer)));
         let stderr = Arc::new(Pipe::of_stderr(ends.stderr, self.stdio, &writer));
         stdout.iter().chain([&stderr]).for_each(|pipe| self.watch(pipe));
         WorkerStreams { stdout, stderr, events: OnceLock::new(), writer }

@@ -20,7 +20,8 @@ use crate::error::EnvError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Stdio {
-    /// The host's own stdout and stderr.
+    /// The host's own stdout and stderr. What a worker in a sandbox prints to stdout is copied
+    /// there, perhaps after the outcome of its task.
     #[default]
     Inherit,
     /// Discarded.

@@ -1,8 +1,8 @@
 //! Starts the processes of workers: executes the program, or forks it from a server.
 
 use std::fs::File;
-use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use brigade_sys::inherited::Source;
@@ -90,9 +90,7 @@ impl Processes {
             line.set(key, Some(value));
         }
         let ours = io::stdout();
-        let terminal = settings.sandbox.as_ref().and_then(|_| write_only(&ours)).transpose()?;
-        let ours = terminal.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
-        let stdout = ends.output.stdout.as_ref().map_or(ours, AsFd::as_fd);
+        let stdout = ends.output.stdout.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
         let streams = [ends.control.as_fd(), stdout, ends.output.stderr.as_fd()];
         if self.forks(settings) {
             let around = Surroundings {
@@ -182,7 +180,7 @@ impl Processes {
                     server.fork(supervisor, settings, worker, around, greeting.as_ref())?;
                 let pid = process.pid();
                 let connected = greeting.map(|mut greeting| {
-                    greeting.expect_crashes(worker);
+                    greeting.bind(worker);
                     greeting.into_rings(Some(pid), true, true)
                 });
                 Ok(Started { process, is_forked: true, connected })
@@ -267,11 +265,4 @@ pub(crate) fn execute(
 
 pub(crate) fn inherits_environment(settings: &Settings) -> bool {
     settings.sandbox.as_ref().is_none_or(|sandbox| !sandbox.clears_environment)
-}
-
-/// Opens the terminal of the host again, so that a worker which is not to be trusted cannot read
-/// from it. Returns `None` if standard output is no terminal.
-fn write_only(stdout: &io::Stdout) -> Option<io::Result<File>> {
-    let terminal = format!("/proc/self/fd/{}", stdout.as_raw_fd());
-    stdout.is_terminal().then(|| File::options().write(true).open(terminal))
 }

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use brigade_sys::lifeline::Lifeline;
 use brigade_sys::sync::Mutex;
 use brigade_sys::wait::Waker;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -36,8 +35,6 @@ pub struct Supervisor {
     pub(crate) fork_server: AtomicU32,
     /// A worker that was forked has not completed its handshake.
     pub(crate) is_server_suspect: AtomicBool,
-    /// Makes workers end with this process; `None` if the system does not support it.
-    pub(crate) lifeline: Option<Lifeline>,
 }
 
 /// The workers to start, for the spawner's thread.
@@ -60,7 +57,6 @@ impl Supervisor {
             unneeded: Waker::new()?,
             fork_server: AtomicU32::new(0),
             is_server_suspect: AtomicBool::new(false),
-            lifeline: Lifeline::new().ok(),
         };
         Ok((supervisor, orders, jobs))
     }

@@ -10,6 +10,7 @@
 //! - It is *dead* when its end was observed or is certain, and its output was read.
 
 mod debug;
+mod given;
 mod streams;
 mod thread;
 
@@ -19,10 +20,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use brigade_crash::Files;
 use brigade_sandbox::Group;
 use brigade_sys::control::ControlSocket;
 use brigade_sys::crash::CrashArea;
-use brigade_sys::lifeline::GroupLifeline;
+use brigade_sys::lifeline::{GroupLifeline, Lifeline};
 use brigade_sys::process::{Exit, Process, Signal, Swept};
 use brigade_sys::sync::Mutex;
 use brigade_wire::WorkerId;
@@ -45,9 +47,12 @@ pub struct WorkerProcess {
     /// Set if the process is about to end and the interrupted task will not be retried, so that the
     /// death may be reported before the process is reaped.
     early_end: OnceLock<Exit>,
-    /// Records of crashes and samples, which the process shares.
-    crash_area: OnceLock<CrashArea>,
+    /// Records of crashes and samples, which the process shares, and the files that may be read for
+    /// them.
+    crash_area: OnceLock<(CrashArea, Files)>,
     samples: Samples,
+    /// Ends the process with this one.
+    lifeline: OnceLock<Lifeline>,
     /// The process of the worker, which is a child of the one that was started if that is a
     /// wrapper.
     worker_pid: OnceLock<u32>,
@@ -116,6 +121,7 @@ impl WorkerProcess {
             early_end: OnceLock::new(),
             crash_area: OnceLock::new(),
             samples: Samples::default(),
+            lifeline: OnceLock::new(),
             worker_pid: OnceLock::new(),
             group: Mutex::new(None),
             limited: OnceLock::new(),
@@ -208,15 +214,6 @@ impl WorkerProcess {
     /// Returns the way in which the process is about to end, if its death may be reported early.
     pub(crate) fn early_end(&self) -> Option<Exit> {
         self.early_end.get().copied()
-    }
-
-    /// Sets the memory for the records of crashes.
-    pub(crate) fn set_crash_area(&self, area: CrashArea) {
-        let _ = self.crash_area.set(area);
-    }
-
-    pub(crate) fn crash_area(&self) -> Option<&CrashArea> {
-        self.crash_area.get()
     }
 
     pub(crate) fn set_worker_pid(&self, pid: u32) {

@@ -234,6 +234,7 @@ fn cut_to_limit(mut text: String) -> String {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use brigade_crash::Files;
     use brigade_sys::crash::Snapshot;
     use proptest::prelude::*;
 
@@ -321,8 +322,9 @@ mod tests {
     fn an_error_arrives_with_its_calls() {
         let record =
             Snapshot { signal: 11, last_signal: 11, code: 1, thread: 7, ..Snapshot::default() };
-        let stack = Stack::new(record.clone());
-        for (crash, stack) in [(CrashReport::new(record), None), (None, Some(stack))] {
+        let stack = Stack::new(record.clone(), Files::OfWorker);
+        let crash = CrashReport::new(record, Files::OfWorker);
+        for (crash, stack) in [(crash, None), (None, Some(stack))] {
             let error = TaskError::new(TaskErrorKind::Killed);
             let error = error.under(Circumstances { crash, stack, ..Circumstances::default() });
             let arrived = sent(&error);

@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::clock::now;
+use brigade_sys::pipes;
 use brigade_sys::sync::{Mutex, MutexGuard};
+use brigade_sys::wait::wait_writable;
 use brigade_wire::WorkerId;
 use tracing::info;
 
+use super::EMIT_TIMEOUT;
 use super::forwarded::Forwarded;
 use super::lines::Lines;
 use crate::capture::Capture;
@@ -44,6 +48,7 @@ pub(crate) struct Pipe {
 }
 
 enum Sink {
+    OurStdout,
     OurStderr,
     Nowhere,
     Events { stream: &'static str, writer: Arc<Writer>, lines: Lines },
@@ -51,17 +56,13 @@ enum Sink {
 }
 
 impl Pipe {
-    /// Creates the stream for a captured stdout.
-    pub(crate) fn of_stdout(end: OutputPipe, writer: &Arc<Writer>) -> Self {
-        Self::new(end, Capture::default(), Sink::events("stdout", writer))
+    /// Creates the stream for a stdout that is not the host's own.
+    pub(crate) fn of_stdout(end: OutputPipe, stdio: Stdio, writer: &Arc<Writer>) -> Self {
+        Self::new(end, Capture::default(), Sink::new(stdio, Sink::OurStdout, "stdout", writer))
     }
 
     pub(crate) fn of_stderr(end: OutputPipe, stdio: Stdio, writer: &Arc<Writer>) -> Self {
-        let sink = match stdio {
-            Stdio::Inherit => Sink::OurStderr,
-            Stdio::Null => Sink::Nowhere,
-            Stdio::Capture => Sink::events("stderr", writer),
-        };
+        let sink = Sink::new(stdio, Sink::OurStderr, "stderr", writer);
         Self::new(end, Capture::tail_of(TAIL), sink)
     }
 
@@ -137,12 +138,19 @@ impl AsFd for Pipe {
 }
 
 impl Sink {
-    fn events(stream: &'static str, writer: &Arc<Writer>) -> Self {
-        Self::Events { stream, writer: Arc::clone(writer), lines: Lines::default() }
+    fn new(stdio: Stdio, ours: Self, stream: &'static str, writer: &Arc<Writer>) -> Self {
+        match stdio {
+            Stdio::Inherit => ours,
+            Stdio::Null => Self::Nowhere,
+            Stdio::Capture => {
+                Self::Events { stream, writer: Arc::clone(writer), lines: Lines::default() }
+            }
+        }
     }
 
     fn take(&mut self, bytes: &[u8]) {
         match self {
+            Self::OurStdout => write_to_stdout(bytes),
             // If the host's stderr is closed, the workers' output is not wanted there either.
             Self::OurStderr => drop(io::stderr().write_all(bytes)),
             Self::Nowhere => {}
@@ -156,6 +164,24 @@ impl Sink {
     fn finish(&mut self) {
         if let Self::Events { stream, writer, lines } = self {
             lines.finish(|line| emit_line(stream, writer, line));
+        }
+    }
+}
+
+/// Writes to the host's stdout, past its buffer and its lock: another thread may hold that while it
+/// waits for the worker. If the stream is closed, the output is not wanted there.
+fn write_to_stdout(mut bytes: &[u8]) {
+    let stdout = io::stdout();
+    while !bytes.is_empty() {
+        let written = match pipes::write(&stdout, bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_writable(stdout.as_fd(), now().saturating_add(EMIT_TIMEOUT)).map(|_| 0)
+            }
+            written => written,
+        };
+        match written {
+            Ok(count) => bytes = &bytes[count..],
+            Err(_) => return,
         }
     }
 }

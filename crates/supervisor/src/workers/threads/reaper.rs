@@ -25,7 +25,6 @@ use brigade_crash::CrashReport;
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::control::Received;
-use brigade_sys::crash::CrashArea;
 use brigade_sys::memory_limit::out_of_memory_kills;
 use brigade_sys::poller::Poller;
 use brigade_sys::process::{Exit, Process};
@@ -122,7 +121,7 @@ impl Entry {
 
     /// Returns the signal of a crash whose record is complete.
     fn announced(&self) -> Option<i32> {
-        let signal = self.process.crash_area().and_then(CrashArea::announced);
+        let signal = self.process.crash_area().and_then(|(area, _)| area.announced());
         signal.filter(|signal| CrashReport::has_signal(*signal))
     }
 }

@@ -127,8 +127,8 @@ fn launch(
     require_reserve().map_err(|error| ("start its attendant thread", error))?;
     let (control, worker_end) =
         ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
-    let (ends, worker_ends) =
-        HostEnds::open(settings.env.stdio).map_err(|error| ("make a pipe", error))?;
+    let (ends, worker_ends) = HostEnds::open(settings.env.stdio, settings.sandbox.is_some())
+        .map_err(|error| ("make a pipe", error))?;
     let worker = process.worker();
     let doors = process.make_group(settings).map_err(|error| ("make its control group", error))?;
     let worker_side = Ends { control: &worker_end, output: &worker_ends, doors: &doors };

@@ -8,7 +8,7 @@ use crate::workers::process_env::Stdio;
 
 fn started(process: &WorkerProcess) -> io::Result<bool> {
     let output = OutputForwarder::new(Stdio::Null)?;
-    let (ends, worker_ends) = crate::workers::output::HostEnds::open(Stdio::Null)?;
+    let (ends, worker_ends) = crate::workers::output::HostEnds::open(Stdio::Null, false)?;
     let mut sleep = command("sleep");
     sleep.arg("60").stderr(worker_ends.stderr);
     let sleep = Process::spawn(&mut sleep)?;

@@ -1,0 +1,23 @@
+//! The host's part of what a worker's process gets with the greeting.
+
+use brigade_crash::Files;
+use brigade_sys::crash::CrashArea;
+use brigade_sys::lifeline::Lifeline;
+
+use super::WorkerProcess;
+
+impl WorkerProcess {
+    /// Ends the process with this one from now on.
+    pub(crate) fn set_lifeline(&self, lifeline: Lifeline) {
+        let _ = self.lifeline.set(lifeline);
+    }
+
+    /// Sets the memory for the records of crashes, and the files that may be read for them.
+    pub(crate) fn set_crash_area(&self, area: CrashArea, files: Files) {
+        let _ = self.crash_area.set((area, files));
+    }
+
+    pub(crate) fn crash_area(&self) -> Option<&(CrashArea, Files)> {
+        self.crash_area.get()
+    }
+}
