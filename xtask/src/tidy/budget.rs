@@ -19,7 +19,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("elsewhere", 1200),
     ("escape", 1700),
     ("ids", 100),
-    ("integration", 5330),
+    ("integration", 5340),
     ("link-ipc", 700),
     ("metrics", 1900),
     ("pool", 10750),
