@@ -2,6 +2,7 @@
 
 mod async_streams;
 mod async_submit;
+mod chains;
 mod executors;
 mod futures;
 mod on_done;
