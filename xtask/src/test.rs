@@ -204,7 +204,7 @@ fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
     // processes, and workers of other programs, which have no initializer.
     let in_a_sandbox = nextest.then(|| {
         let chosen = "-E package(brigade-integration)&\
-                      binary(/^(payloads|buffers|tasks|stream|shared_memory|crashes)$/)\
+                      (binary(/^(tasks|stream)$/)|test(/^(payloads|buffers|shared_memory|crashes)::/))\
                       -test(/copy_that_crashes|goes_on_after_its_crash|grandchild|children_of|liars|names_memory_of_others|program/)";
         cargo("nextest run --workspace", &format!("--profile {nextest_profile} {chosen}"))
             .variable("BRIGADE_TEST_SANDBOX", "1")
