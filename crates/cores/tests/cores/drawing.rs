@@ -1,6 +1,6 @@
 //! The drawing in docs/cores.md is that of the example.
 
-#[path = "../examples/placement.rs"]
+#[path = "../../examples/placement.rs"]
 #[expect(dead_code, reason = "the example's main runs on its own")]
 mod placement;
 

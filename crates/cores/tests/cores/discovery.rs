@@ -1,7 +1,5 @@
 //! Machines of many kinds, including badly described ones.
 
-mod synthetic;
-
 use std::fs;
 use std::thread;
 
@@ -9,7 +7,8 @@ use brigade_cores::{
     CoreKind, CorePool, CoreRequest, Counts, CpuSet, DiscoverError, Level, Topology,
 };
 use proptest::prelude::*;
-use synthetic::{CPU, Machine, NODE, mask, set};
+
+use crate::synthetic::{CPU, Machine, NODE, mask, set};
 
 fn counts(topology: &Topology) -> [usize; 5] {
     let Counts { units, cores, l3_caches, packages, numa_nodes, .. } = topology.counts();

@@ -27,7 +27,7 @@ fn pool(folder: &Path) -> CorePool {
 
 fn start(task: &str, folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "exclusive::child", "--nocapture"])
         .env(TASK, task)
         .env(FOLDER, folder)
         .stdin(Stdio::piped())
