@@ -88,7 +88,7 @@ fn a_killed_run_is_resumed_without_repeating_successes() {
     let folder = tempfile::tempdir().expect("a directory");
     let folder = folder.path();
     let mut killed = Command::new(env::current_exe().expect("this program"))
-        .args(["a_killed_run_is_resumed_without_repeating_successes", "--exact"])
+        .args(["joblog::a_killed_run_is_resumed_without_repeating_successes", "--exact"])
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .spawn()

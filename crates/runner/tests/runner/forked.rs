@@ -24,7 +24,7 @@ fn alone(name: &str, test: impl FnOnce()) {
         return test();
     }
     let output = Command::new(env::current_exe().expect("this program"))
-        .args([name, "--exact", "--test-threads=1"])
+        .args([&format!("forked::{name}"), "--exact", "--test-threads=1"])
         .env(ALONE, "")
         .output()
         .expect("the process starts");

@@ -1,7 +1,5 @@
 //! Tests of the directory of results and of the report.
 
-#![cfg(feature = "report")]
-
 use std::ffi::OsString;
 use std::fs;
 use std::io;
