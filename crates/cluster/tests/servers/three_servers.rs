@@ -7,8 +7,6 @@ use brigade::Key;
 use brigade_cluster::{Cluster, Node};
 use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog};
 
-brigade::init_for_tests!();
-
 static DOUBLE: Key<u64, u64> = Key::new("double/1", double);
 
 fn double(number: u64) -> u64 {

@@ -12,8 +12,6 @@ use brigade_testkit::{BOUND, NatsServer, Watchdog};
 use data_encoding::BASE64URL_NOPAD;
 use nkeys::KeyPair;
 
-brigade::init_for_tests!();
-
 static DOUBLE: Key<u64, u64> = Key::new("double/1", |number: u64| 2 * number);
 
 /// Runs a test with a server of its own, if the program is installed.

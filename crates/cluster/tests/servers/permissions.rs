@@ -10,15 +10,13 @@ use brigade_cluster::{Cluster, ClusterError, ClusterStatus, Endpoint, Node};
 use brigade_testkit::{BOUND, NatsServer, Watchdog};
 use tokio::runtime::{self, Runtime};
 
-brigade::init_for_tests!();
-
 static DOUBLE: Key<u64, u64> = Key::new("double/1", |number: u64| 2 * number);
 static REVERSE: Key<Vec<u8>, Vec<u8>> =
     Key::new("reverse/1", |bytes: Vec<u8>| bytes.into_iter().rev().collect());
 static EXIT: Key<i32, ()> = Key::new("exit/1", |code: i32| std::process::exit(code));
 static NOBODY: Key<u64, u64> = Key::named("nobody/1");
 
-const PERMISSIONS: &str = include_str!("../../../docs/deploy/permissions.conf");
+const PERMISSIONS: &str = include_str!("../../../../docs/deploy/permissions.conf");
 
 /// Runs a test with a server of its own, if the program is installed.
 fn with_server(configuration: &str, test: impl FnOnce(&NatsServer)) {

@@ -17,8 +17,6 @@ use brigade_codec::chain;
 use brigade_testkit::{BOUND, NatsServer, Watchdog, pause, wait_until};
 use tokio::runtime;
 
-brigade::init_for_tests!();
-
 static DOUBLE: Key<u64, u64> = Key::new("double/1", double);
 static REVERSE: Key<Vec<u8>, Vec<u8>> = Key::new("reverse/1", reverse);
 static NOTE: Key<(PathBuf, u64), u64> = Key::new("note/1", note);
@@ -347,7 +345,7 @@ fn a_batch_goes_on_after_its_client_was_killed() {
         let file = folder.path().join("notes");
         let node = node(server, 2);
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "--nocapture", "a_batch_goes_on_after_its_client_was_killed"])
+            .args(["--exact", "--nocapture", "client::a_batch_goes_on_after_its_client_was_killed"])
             .env(CHILD, format!("{} {}", server.url(), file.display()))
             .stdout(Stdio::piped())
             .spawn()

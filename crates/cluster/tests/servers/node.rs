@@ -1,5 +1,5 @@
 //! Nodes against real servers: processes that are killed, stopped and ended in order, and servers
-//! that crash. This executable is also the nodes and their workers.
+//! that crash.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,8 +15,6 @@ use brigade_cluster::{Cluster, Node, NodeBuilder, Requirements};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, pause, wait_until};
 use tempfile::TempDir;
-
-brigade::__before_main!(worker_or_node);
 
 /// The addresses of the servers, in the environment of a process that is a node.
 const URLS: &str = "BRIGADE_TEST_NODE";
@@ -100,7 +98,7 @@ fn builder(urls: &str, lease: Duration) -> NodeBuilder {
         .register(&BLOCK)
 }
 
-fn worker_or_node() {
+pub(super) fn worker_or_node() {
     if std::env::var_os(WORKER_PROGRAM).is_some() {
         brigade::worker::Server::new().task(TRIPLE.name(), |number: u64| 3 * number).run();
     }
