@@ -140,8 +140,8 @@ fn a_node_runs_commands_only_if_it_may() {
 }
 
 /// The examples for services and containers.
-const UNIT: &str = include_str!("../../../docs/deploy/brigade-node.service");
-const CONTAINERFILE: &str = include_str!("../../../docs/deploy/Containerfile");
+const UNIT: &str = include_str!("../../../../docs/deploy/brigade-node.service");
+const CONTAINERFILE: &str = include_str!("../../../../docs/deploy/Containerfile");
 
 /// Runs the command line of an example as its machine does, with no other variables: until it has
 /// run a task, and then gets the signal of the example.
