@@ -133,7 +133,7 @@ fn run(flavor: &str, place: &str, only: &[Chosen]) -> Result<Vec<Counts>, Stoppe
     let kernel = kernel(&packages, flavor).map_err(Stopped::LeftOut)?;
     let root = packages.unpack_root("root", &ROOT).map_err(Stopped::LeftOut)?;
     let names = CRATES.map(|name| format!("-p brigade-{name}")).join(" ");
-    let build = format!("test {names} {WHOLE} --lib --bins --tests --no-run --message-format json");
+    let build = format!("test {names} {WHOLE} --tests --no-run --message-format json");
     let executables = built(&toolchain.cargo(&build).output().map_err(Stopped::Failed)?);
     let image = image(&root, &executables, only).map_err(Stopped::Failed)?;
     let mut counts = Counts { place: place.to_owned(), ..Counts::default() };
