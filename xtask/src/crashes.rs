@@ -8,13 +8,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::checkout::target_folder;
+use crate::checkout::{root, target_folder};
 use crate::invocation::Invocation;
+use crate::linted::selected;
 use crate::tools::HOST;
 
 /// A kind of build.
 struct Build {
     name: &'static str,
+    programs: &'static str,
     profile: &'static str,
     variables: &'static [(&'static str, &'static str)],
     /// Parts of the output.
@@ -23,6 +25,7 @@ struct Build {
 
 const SHIPPED: Build = Build {
     name: "optimized as one piece, panics abort, lines",
+    programs: "-p brigade-example-crash",
     profile: "release",
     variables: &[
         ("CARGO_PROFILE_RELEASE_LTO", "fat"),
@@ -48,6 +51,8 @@ const SHIPPED: Build = Build {
 
 const STATIC: Build = Build {
     name: "statically linked, position-independent",
+    // The second one is for a test that is part of others.
+    programs: "-p brigade-example-crash -p brigade-integration --bin brigade-example-crash --bin started",
     profile: "dev",
     variables: &[
         ("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=pie"),
@@ -89,6 +94,11 @@ pub(crate) fn check() -> Result<(), String> {
 
 pub(crate) fn check_static() -> Result<(), String> {
     STATIC.check()?;
+    let program = STATIC.program().with_file_name("started");
+    let program = root().join(program);
+    let one = "package(brigade-integration)&test(a_static_program_alone)";
+    let test = selected("--workspace --no-capture", one);
+    test.variable("BRIGADE_STATIC_PROGRAM", &program.to_string_lossy()).run()?;
     let stripped = folder().join("stripped");
     let copy = stripped.join("brigade-example-crash");
     let copied = fs::create_dir_all(&stripped).and_then(|()| fs::copy(STATIC.program(), &copy));
@@ -104,8 +114,9 @@ impl Build {
     }
 
     fn invocation(&self) -> Invocation {
-        let build = "build --locked -p brigade-example-crash --target";
-        let build = Invocation::cargo(&format!("{build} {HOST} --profile {}", self.profile));
+        let Self { programs, profile, .. } = self;
+        let build = format!("build --locked {programs} --target {HOST} --profile {profile}");
+        let build = Invocation::cargo(&build);
         let build = build.variable("CARGO_TARGET_DIR", &folder().to_string_lossy());
         let variables = self.variables.iter();
         variables.fold(build, |build, (name, value)| build.variable(name, value))

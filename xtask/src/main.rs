@@ -14,6 +14,7 @@ mod cross;
 mod escape;
 mod features;
 mod invocation;
+mod linted;
 mod loom;
 mod packages;
 mod quick;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use crate::checkout::{Checkout, root};
 use crate::invocation::Invocation;
+use crate::linted::{folder, linted, selected};
 use crate::step::{self, How, Lane, LeftOut, Step};
-use crate::test::{folder, linted, selected};
 use crate::tidy;
 use crate::tidy::conformance;
 

@@ -9,12 +9,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::num::NonZero;
 use std::process::ExitCode;
-use std::thread::available_parallelism;
 
 use crate::checkout::target_folder;
 use crate::invocation::{Invocation, keep_no_incremental_data};
+use crate::linted::{folder, linted, selected};
 use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, How, Lane, LeftOut, Step};
 use crate::tools::{MUSL, NATS_VARIABLE, Tools, current_nats_server};
@@ -35,7 +34,7 @@ const ALL_OVER_IPC: &str =
 /// Workers whose initializer closes files and system calls. Left out are tasks that start
 /// processes, and workers of other programs, which have no initializer.
 const IN_A_SANDBOX: &str = "package(brigade-integration)&\
-    binary(/^(payloads|buffers|tasks|stream|shared_memory|crashes)$/)\
+    (binary(/^(tasks|stream)$/)|test(/^(payloads|buffers|shared_memory|crashes)::/))\
     -test(/copy_that_crashes|goes_on_after_its_crash|grandchild|children_of|liars|names_memory_of_others|program/)";
 
 /// The groups of steps, which CI runs side by side.
@@ -112,30 +111,6 @@ pub(crate) fn ci(arguments: &[String]) -> Result<ExitCode, String> {
         &missing(&settings, &tools),
         &How { keep_going, budget: None, folder: folder() },
     ))
-}
-
-pub(crate) fn folder() -> std::path::PathBuf {
-    target_folder().join("checks")
-}
-
-/// Returns a call of cargo that compiles with clippy's driver, which lints the workspace on the
-/// way. A warning is an error.
-pub(crate) fn linted(arguments: &str) -> Invocation {
-    // An environment variable instead of the option would also be one of the tests, some of which
-    // run cargo.
-    let wrapper = "build.rustc-workspace-wrapper=\"clippy-driver\"".to_owned();
-    Invocation::cargo(arguments)
-        .arguments(["--config".to_owned(), wrapper])
-        .variable("CLIPPY_ARGS", "-Dwarnings")
-}
-
-/// Returns a run of those tests that a filter of nextest selects, with a build that was made. They
-/// wait more than they compute, so more of them run at once than there are cores.
-pub(crate) fn selected(settings_of_nextest: &str, filter: &str) -> Invocation {
-    let threads = available_parallelism().map_or(1, NonZero::get).max(5);
-    let run = format!("nextest run {settings_of_nextest} --test-threads {threads}");
-    let filter = (!filter.is_empty()).then(|| ["-E".to_owned(), filter.to_owned()]);
-    linted(&run).arguments(filter.into_iter().flatten())
 }
 
 /// The packages that `test` leaves out: measurements, and examples with dependencies of their own.

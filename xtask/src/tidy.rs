@@ -29,6 +29,7 @@ mod test_names;
 mod tuning;
 mod type_names;
 mod unsafe_code;
+mod untested;
 mod wire_hash;
 mod wrapping;
 
@@ -59,6 +60,7 @@ const CHECKS: &[Check] = &[
     circles::check,
     budget::check,
     test_names::check,
+    untested::check,
     script_sleeps::check,
     type_names::check,
     tuning::check,

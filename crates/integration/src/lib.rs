@@ -1,6 +1,8 @@
 //! Shared parts of Brigade's tests over real processes; never published.
 //!
-//! The tests are in `tests`, one concept per file; each test executable is its own worker program.
+//! The tests are in `tests`, one concept per file, and one program for each kind of surroundings,
+//! which is its own worker program. They need cargo-nextest, which gives each test a process of its
+//! own: many look at their whole process, or end it.
 //!
 //! - [`pool`] builds the pool that most of them use.
 //! - [`Captured`] collects the output of workers.

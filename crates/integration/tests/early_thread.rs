@@ -1,7 +1,7 @@
 //! Programs in which a thread runs before `main`, as some allocators, sanitizers and preloaded
 //! libraries start one.
 //!
-//! This test program is one, as a host and as a worker.
+//! This test program is one, as a host and as a worker, and so has no other tests.
 
 use std::fs::{self, File};
 use std::process::Command;

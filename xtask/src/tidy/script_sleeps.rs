@@ -28,7 +28,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/cli/tests/command/sem.rs", "sleep 0.1; rm busy", "two at once would meet"),
     ("crates/cli/tests/command/supervision.rs", "sleep 0.3; touch", "the run would end too early"),
     ("crates/cli/tests/command/supervision.rs", "sleep 0.1)", "two at once would meet"),
-    ("crates/runner/tests/joblog.rs", "sleep 0.01", "a kill finds jobs left"),
+    ("crates/runner/tests/runner/joblog.rs", "sleep 0.01", "a kill finds jobs left"),
     ("crates/runner/tests/processes.rs", "sleep 1", "a busy loop would use processor time"),
 ];
 

@@ -1,0 +1,111 @@
+//! Checks counted resources: who runs, who waits, and what a task learns of its share.
+
+use std::time::Duration;
+
+use brigade::{
+    Pool, PoolError, Resource, Retry, SubmitErrorKind, TaskErrorKind, TaskState, worker,
+};
+use brigade_testkit::{BOUND, Gate, Pass, pass, wait_until};
+
+fn pool() -> Pool {
+    let builder = Pool::builder().workers(3).resource("gpu", Resource::Indexed(2));
+    builder.resource("memory", Resource::Sum(8 << 30)).build().unwrap()
+}
+
+fn share((): ()) -> (Option<Vec<u32>>, Option<u64>) {
+    (worker::indices("gpu"), worker::amount("memory"))
+}
+
+fn waits_with_gpu(ticket: Pass) -> Vec<u32> {
+    pass(ticket);
+    worker::indices("gpu").unwrap_or_default()
+}
+
+#[test]
+fn a_task_learns_what_it_has() {
+    let pool = pool();
+    let of = |gpus, bytes| pool.task(share).needs("gpu", gpus).needs("memory", bytes);
+    assert_eq!(
+        of(2, 1 << 30).submit(()).unwrap().wait().unwrap(),
+        (Some(vec![0, 1]), Some(1 << 30))
+    );
+    assert_eq!(of(0, 5).submit(()).unwrap().wait().unwrap(), (None, Some(5)));
+    assert_eq!(pool.submit(share, ()).unwrap().wait().unwrap(), (None, None));
+    assert_eq!(share(()), (None, None));
+}
+
+#[test]
+fn tasks_that_run_at_a_time_have_different_pieces() {
+    let (pool, gate) = (pool(), Gate::new());
+    let task = pool.task(waits_with_gpu).needs("gpu", 1);
+    let handles: Vec<_> = (0..3).map(|n| task.submit(gate.pass(n)).unwrap()).collect();
+    gate.wait_for_arrivals(2);
+    // A third worker is free, and this task runs there past the one that waits for a GPU.
+    pool.submit(share, ()).unwrap().wait().unwrap();
+    assert_eq!(gate.arrivals(), 2);
+    assert_eq!(handles[2].state(), TaskState::Queued);
+    gate.open();
+    let mut gpus: Vec<_> = handles.into_iter().map(|handle| handle.wait().unwrap()).collect();
+    gpus.pop();
+    gpus.sort();
+    assert_eq!(gpus, [[0], [1]]);
+}
+
+#[test]
+fn what_a_dead_worker_had_is_free_again() {
+    let pool = pool();
+    let task = pool.task(|()| -> () { std::process::abort() }).needs("gpu", 2);
+    let died = task.submit(()).unwrap().wait().unwrap_err();
+    assert!(died.is_worker_death(), "{died}");
+    let late = pool.task(|()| std::thread::park_timeout(BOUND)).needs("gpu", 2);
+    let late = late.deadline(Duration::from_millis(20)).submit(()).unwrap().wait().unwrap_err();
+    assert!(matches!(late.kind(), TaskErrorKind::DeadlineExceeded { .. }), "{late}");
+    let all = pool.task(share).needs("gpu", 2).submit(()).unwrap().wait().unwrap();
+    assert_eq!(all.0, Some(vec![0, 1]));
+}
+
+#[test]
+fn a_map_takes_its_share_for_each_chunk() {
+    let pool = pool();
+    let gpus = |_: u32| worker::indices("gpu").unwrap();
+    for result in pool.map(gpus, 0..100).chunk(5).needs("gpu", 1) {
+        assert!(matches!(result.unwrap()[..], [0 | 1]));
+    }
+    let stream = pool.stream(gpus).needs("gpu", 2).start().unwrap();
+    stream.put(0).unwrap();
+    stream.finish();
+    assert_eq!(stream.recv().unwrap().result.unwrap(), [0, 1]);
+}
+
+#[test]
+fn needs_that_can_never_be_met_are_errors() {
+    let pool = pool();
+    let error = pool.task(share).needs("tpu", 1).submit(()).unwrap_err();
+    assert!(matches!(error.kind(), SubmitErrorKind::Needs { .. }));
+    let text = "the task can never run: there is no resource \"tpu\": declared are gpu, memory";
+    assert_eq!(error.to_string(), text);
+    let mut results = pool.map(|x: u32| x, 0..9).needs("gpu", 3);
+    let error = results.next().unwrap().unwrap_err().to_string();
+    assert!(
+        error.contains("3 of the resource \"gpu\" are needed, and there are only 2"),
+        "{error}"
+    );
+    assert!(results.by_ref().all(|result| result.is_err()));
+    let stream = pool.stream(|x: u32| x).needs("gpu", 3).start().unwrap_err();
+    assert!(matches!(stream, PoolError::Configuration { field: "needs", .. }));
+    let twice = Pool::builder().resource("a", Resource::Sum(1)).resource("a", Resource::Sum(1));
+    let twice = twice.build().unwrap_err().to_string();
+    assert!(twice.contains("resource") && twice.contains("declared twice"), "{twice}");
+}
+
+#[test]
+fn a_task_that_waits_for_its_next_attempt_has_nothing() {
+    let pool = pool();
+    let fails = |()| -> Result<(), ()> { Err(()) };
+    let retry = Retry::new().attempts(2).delay(2 * BOUND);
+    let paused = pool.task(fails).retry(retry).retry_errors().needs("gpu", 2).submit(()).unwrap();
+    pool.task(share).needs("gpu", 2).submit(()).unwrap().wait().unwrap();
+    wait_until("the pause is over", BOUND, || paused.state() == TaskState::Queued);
+    paused.cancel();
+    assert!(matches!(paused.wait().unwrap_err().kind(), TaskErrorKind::Cancelled));
+}

@@ -1,0 +1,33 @@
+//! The build of the tests, by clippy's driver: it lints what it compiles.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use crate::checkout::target_folder;
+use crate::invocation::Invocation;
+
+/// Returns a call of cargo that compiles with clippy's driver, which lints the workspace on the
+/// way. A warning is an error.
+pub(crate) fn linted(arguments: &str) -> Invocation {
+    // An environment variable instead of the option would also be one of the tests, some of which
+    // run cargo.
+    let wrapper = "build.rustc-workspace-wrapper=\"clippy-driver\"".to_owned();
+    Invocation::cargo(arguments)
+        .arguments(["--config".to_owned(), wrapper])
+        .variable("CLIPPY_ARGS", "-Dwarnings")
+}
+
+/// Returns a run of those tests that a filter of nextest selects, with a build that was made. They
+/// wait more than they compute, so more of them run at once than there are cores.
+pub(crate) fn selected(settings_of_nextest: &str, filter: &str) -> Invocation {
+    let threads = available_parallelism().map_or(1, NonZero::get).max(5);
+    let run = format!("nextest run {settings_of_nextest} --test-threads {threads}");
+    let filter = (!filter.is_empty()).then(|| ["-E".to_owned(), filter.to_owned()]);
+    linted(&run).arguments(filter.into_iter().flatten())
+}
+
+/// Returns the folder of what a run leaves behind: its table, and the output of builds.
+pub(crate) fn folder() -> PathBuf {
+    target_folder().join("checks")
+}
