@@ -178,7 +178,8 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
             steps.push(("builds", Step::cargo(Builds, "C libraries in a sandbox", libraries)));
         }
     } else {
-        let run = format!("test {workspace} --lib --bins --tests");
+        // The integration tests need processes of their own.
+        let run = format!("test {workspace} --exclude brigade-integration --tests");
         steps.push(("suite", Step::cargo(Processes, "tests", linted(&run))));
     }
     let (seconds, rounds) = if everything { ("20", "12") } else { ("10", "6") };

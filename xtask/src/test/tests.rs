@@ -110,7 +110,7 @@ fn no_two_steps_have_the_same_name() {
 
 #[test]
 fn the_same_tests_run_without_nextest() {
-    let expected = " --lib --bins --tests";
+    let expected = "--exclude brigade-integration --tests";
     let commands = commands(&HERE, &Tools::default());
     assert!(commands.iter().any(|it| it.contains(expected)), "{commands:#?}");
 }
