@@ -116,7 +116,8 @@ fn number(group: &Path, file: &str) -> Option<u64> {
     fs::read_to_string(group.join(file)).ok()?.trim().parse().ok()
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -107,7 +107,8 @@ pub fn user_id() -> u32 {
     geteuid().as_raw()
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -395,5 +395,6 @@ fn gone_is_fine(sent: Result<(), Errno>) -> io::Result<()> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

@@ -168,7 +168,8 @@ fn words(entry: &[u8; ENTRY]) -> [u64; 5] {
     words
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

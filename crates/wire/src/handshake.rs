@@ -298,5 +298,6 @@ macro_rules! packets {
 
 packets!(ToWorkerControl, FromWorkerControl);
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

@@ -134,7 +134,8 @@ fn short(length: usize) -> Option<u8> {
     u8::try_from(length).ok().filter(|length| *length < LONG)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -378,5 +378,6 @@ impl<'a> ToWorker<'a> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

@@ -39,7 +39,8 @@ mod loom;
 mod memory;
 mod packing;
 mod producer;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 pub use bell::{Bell, Doorbell, LONG_PATIENCE, Listener, PATIENCE, RemoteDoorbell, WakeUp};

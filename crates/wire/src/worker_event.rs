@@ -112,7 +112,8 @@ impl<'a> WorkerEvent<'a> {
 /// Number of bytes of the length.
 const LENGTH: usize = 2;
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

@@ -11,7 +11,8 @@
 //! A reset or the end of the stream takes all ids out. The driver cancels their tasks; what the
 //! pool says later of an id that is not there is ignored. No id is used twice.
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};

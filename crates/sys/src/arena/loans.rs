@@ -64,7 +64,8 @@ impl Loans {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

@@ -151,5 +151,6 @@ impl RangeSet {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

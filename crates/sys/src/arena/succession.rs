@@ -108,7 +108,8 @@ impl Block {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

@@ -96,7 +96,8 @@ impl Line {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::net::UdpSocket;

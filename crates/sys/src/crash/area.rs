@@ -193,7 +193,8 @@ fn bytes(words: &[AtomicU64], length: usize) -> Vec<u8> {
     bytes
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

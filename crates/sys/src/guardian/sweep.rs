@@ -159,7 +159,8 @@ fn environment(folder: &OwnedFd, pid: &CStr, mark: &[u8]) -> Option<Found> {
     Some(Found::NoMark)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;

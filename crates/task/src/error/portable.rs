@@ -232,7 +232,8 @@ fn cut_to_limit(mut text: String) -> String {
     text
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use brigade_crash::Files;
     use brigade_sys::crash::Snapshot;

@@ -239,5 +239,6 @@ impl LinkSender for HostEnd {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

@@ -41,7 +41,8 @@ fn find(
     end.and_then(|end| buffer.part(start, end)).ok_or(NO_SUCH_RANGE)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use crate::codec::{decode, encode};
 
