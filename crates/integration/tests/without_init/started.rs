@@ -6,7 +6,6 @@
 
 #![expect(clippy::print_stdout, reason = "a test that is left out says so")]
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, AsRawFd};
