@@ -205,7 +205,6 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
         ("suite", Step::cargo(Builds, "packages to publish", packages::package(resolution))),
         ("models", Step::new(Builds, "loom", "cargo xtask loom", loom::check)),
         ("models", Step::new(Builds, "asan", "cargo xtask asan", asan::check)),
-        ("builds", Step::new(Builds, "crashes", "cargo xtask crashes", crashes::check)),
         ("builds", Step::cargo(Builds, "documentation", documentation.counted())),
     ]);
     let mut sets = features::pairs(resolution, if everything { &[] } else { &LARGE });
@@ -215,9 +214,8 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
             let powerset = cargo("hack check --workspace --feature-powerset");
             sets.push(("features: every combination".to_owned(), powerset));
         }
-        let check = crashes::check_static;
-        let static_builds = Step::new(Builds, "crashes, static", "cargo xtask crashes", check);
-        steps.push(("builds", static_builds));
+        let crashes = Step::new(Builds, "crashes", "cargo xtask crashes", crashes::check);
+        steps.push(("builds", crashes));
         steps.extend(optional(resolution, tools).map(|step| ("builds", step)));
     }
     steps.extend(

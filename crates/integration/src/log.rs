@@ -27,11 +27,14 @@ impl Log {
     /// Blocks until a line contains all these words.
     #[track_caller]
     pub fn wait_for_line(&self, words: &[&str]) {
-        wait_until(&format!("a line in the log with {words:?}"), BOUND, || {
-            let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let text = String::from_utf8_lossy(&bytes);
-            text.lines().any(|line| words.iter().all(|word| line.contains(word)))
-        });
+        wait_until(&format!("a line in the log with {words:?}"), BOUND, || self.has_line(words));
+    }
+
+    /// Returns `true` if a line contains all these words.
+    pub fn has_line(&self, words: &[&str]) -> bool {
+        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines().any(|line| words.iter().all(|word| line.contains(word)))
     }
 }
 

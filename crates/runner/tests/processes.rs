@@ -6,10 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use brigade_runner::{Client, Event, Job, Runner, Stopper, Supply};
-use brigade_testkit::processes::is_alive;
+use brigade_testkit::processes::{is_alive, this_thread};
 use brigade_testkit::{BOUND, wait_until};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-use rustix::time::{ClockId, clock_gettime};
 
 fn until_dead(pids: &str) {
     let is_left = |pid: &str| pid.parse().is_ok_and(is_alive);
@@ -79,12 +78,13 @@ fn a_list_with_a_job_that_never_fits_does_not_start() {
 fn copies_of_a_jobs_descriptors_do_not_keep_the_run_busy() {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).expect("own process");
     let mut copies: Vec<OwnedFd> = Vec::new();
-    let mut busy = None;
-    let jobs = [Job::new("echo"), Job::shell("sleep 1")];
+    // A busy loop is never asleep.
+    let status = format!("/proc/{}/task/{}/status", std::process::id(), this_thread());
+    let looks = format!("for i in $(seq 100); do grep '^State:.S' {status}; done");
+    let jobs = [Job::new("echo"), Job::shell(format!("test $({looks} | wc -l) -gt 50"))];
     let runner = Runner::builder().unpinned().jobs(1).build().expect("valid");
-    let used = || clock_gettime(ClockId::ThreadCPUTime);
-    let summary = runner.run(jobs, |event| match event {
-        Event::Started { number: 1, .. } => {
+    let summary = runner.run(jobs, |event| {
+        if let Event::Started { number: 1, .. } = event {
             // The descriptors that a fork of this process would have.
             let folder = fs::read_dir("/proc/self/fd").expect("proc");
             let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -93,11 +93,6 @@ fn copies_of_a_jobs_descriptors_do_not_keep_the_run_busy() {
                 pidfd_getfd(own.as_fd(), number, PidfdGetfdFlags::empty()).ok()
             }));
         }
-        Event::Started { number: 2, .. } => busy = Some(used()),
-        _ => {}
     });
-    assert_eq!(summary.expect("possible").succeeded, 2);
-    let (before, after) = (busy.expect("started"), used());
-    let nanos = (after.tv_sec - before.tv_sec) * 1_000_000_000 + after.tv_nsec - before.tv_nsec;
-    assert!(nanos < 300_000_000, "it was busy for {nanos} ns with nothing to do");
+    assert_eq!(summary.expect("possible").succeeded, 2, "it was busy with nothing to do");
 }

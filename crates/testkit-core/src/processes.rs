@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 pub use rustix::process::Signal;
 use rustix::process::{
@@ -54,6 +55,36 @@ pub fn is_stopped(pid: u32) -> bool {
 pub fn thread_sleeps(thread: u32) -> bool {
     let text = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
     field(&text, 0).is_some_and(|state| state == "S")
+}
+
+/// Returns `true` if these processes and all their descendants sleep: until somebody else wakes one
+/// of them, or a time passes, nothing happens there.
+pub fn are_at_rest(roots: &[u32]) -> bool {
+    // Two equal looks mean that all slept at the moment between them.
+    let threads = threads(roots);
+    threads.iter().all(|(_, state, _)| state == "S") && self::threads(roots) == threads
+}
+
+/// Returns the threads of processes and of all their descendants, each with its state and the
+/// number of times that it gave up or lost its processor.
+fn threads(roots: &[u32]) -> Vec<(PathBuf, String, String)> {
+    let parents: Vec<_> = all().filter_map(|pid| Some((pid, parent_of(pid)?))).collect();
+    let mut family = roots.to_vec();
+    let mut next = 0;
+    while let Some(&parent) = family.get(next) {
+        family.extend(parents.iter().filter(|(_, other)| *other == parent).map(|(pid, _)| pid));
+        next += 1;
+    }
+    let tasks = family.iter().filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok());
+    tasks.flatten().flatten().map(|entry| thread(entry.path())).collect()
+}
+
+fn thread(folder: PathBuf) -> (PathBuf, String, String) {
+    let read = |name| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let state = field(&read("stat"), 0).unwrap_or_default().to_owned();
+    let status = read("status");
+    let switches = status.find("voluntary_ctxt").map_or("", |start| &status[start..]);
+    (folder, state, switches.to_owned())
 }
 
 /// Returns the resident memory of this process in bytes.
@@ -148,6 +179,24 @@ fn field(text: &str, index: usize) -> Option<&str> {
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn a_process_that_a_descendant_keeps_busy_is_not_at_rest() {
+        let mut shell = Command::new("sh");
+        let mut shell = shell.args(["-c", "(while :; do :; done) & wait"]).spawn().unwrap();
+        crate::wait_until("a busy child", crate::BOUND, || !children_of(shell.id()).is_empty());
+        let busy = children_of(shell.id())[0];
+        assert!((0..100).all(|_| !are_at_rest(&[shell.id()])));
+        hit(busy, Signal::STOP);
+        crate::wait_until("the stop", crate::BOUND, || is_stopped(busy));
+        assert!(!are_at_rest(&[shell.id()]), "one that is stopped may go on");
+        hit(busy, Signal::KILL);
+        shell.wait().unwrap();
+        let mut asleep = Command::new("sleep").arg("600").spawn().unwrap();
+        crate::wait_until("rest", crate::BOUND, || are_at_rest(&[asleep.id()]));
+        asleep.kill().unwrap();
+        asleep.wait().unwrap();
+    }
 
     #[test]
     fn a_child_is_found_by_its_parent_until_it_is_reaped() {

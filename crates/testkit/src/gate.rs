@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -30,13 +29,13 @@ pub struct Pass {
 /// its pass.
 ///
 /// # Panics
-/// Panics if the gate is not opened within a minute.
+/// Panics if the gate is not opened within three times [`BOUND`].
 #[expect(clippy::needless_pass_by_value, reason = "a task function takes its argument by value")]
 pub fn pass(pass: Pass) -> u64 {
     let arrival = pass.folder.join(format!("arrival-{}", pass.number));
     // A gate that was dropped lets every task through.
     let _ = fs::write(arrival, b"");
-    wait_until("the test to open its gate", Duration::from_secs(60), || {
+    wait_until("the test to open its gate", 3 * BOUND, || {
         !pass.folder.exists() || pass.folder.join("open").exists()
     });
     pass.number

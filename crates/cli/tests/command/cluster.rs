@@ -308,7 +308,7 @@ fn a_lost_link_is_reported_and_so_is_its_return() {
     if !NatsServer::installed() {
         return;
     }
-    let _watchdog = Watchdog::new("a lost link", 6 * BOUND);
+    let _watchdog = Watchdog::new("a lost link", 4 * BOUND);
     let mut server = NatsServer::start();
     let url = server.url();
     let mut node = start_commands_with(&url, &[]);
@@ -334,7 +334,7 @@ fn one_replica_and_an_old_version_on_three_servers_are_warnings() {
     if !NatsServer::installed() {
         return;
     }
-    let _watchdog = Watchdog::new("a queue on three servers", 6 * BOUND);
+    let _watchdog = Watchdog::new("a queue on three servers", 4 * BOUND);
     let servers = NatsCluster::start(3);
     let urls = servers.urls();
     let mut three = start_commands_with(&urls, &["--replicas", "3", "-v"]);

@@ -1,11 +1,13 @@
 //! `brigade run --cluster`, with a real server and nodes.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::time::Duration;
 
 use brigade::Key;
 use brigade::cluster::{Cluster, Requirements};
+use brigade_testkit::processes::are_at_rest;
 use brigade_testkit::{NatsServer, Watchdog};
 
 use crate::common::{PATIENCE, RunOutput, TestDir, is_alive, pids, signal, until};
@@ -121,12 +123,12 @@ fn failures_are_as_on_one_machine() {
     let jobs = "exit 3\nkill -9 $$\nsleep 1000\n./missing\ntrue\n\
                 [ -e again ] || { touch again; exit 1; }\n";
     world.dir.write("jobs", jobs);
-    let ran = world.run(&["--timeout", "1", "--retries", "1", "jobs"]);
+    let ran = world.run(&["--timeout", "3", "--retries", "1", "jobs"]);
     assert_eq!(ran.status, 4, "{}", ran.stderr);
     let ends: Vec<String> =
         world.log().iter().map(|line| format!("{} {}", line[6], line[7])).collect();
     assert_eq!(ends, ["3 0", "0 9", "-1 15", "127 0", "0 0", "0 0"]);
-    assert!(ran.stderr.contains("exceeded its time limit of 1.000 s"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("exceeded its time limit of 3.000 s"), "{}", ran.stderr);
     let ran = world.run(&["--", "./missing", "{}", ":::", "x"]);
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("program `./missing` not found"), "{}", ran.stderr);
@@ -211,30 +213,42 @@ fn a_job_of_a_killed_node_is_gone_and_runs_elsewhere() {
 #[test]
 fn the_first_interrupt_cancels_and_the_second_kills() {
     let Some(world) = World::new("interrupts") else { return };
-    let _node = world.node("alpha", "1");
-    let list = ["--shell", "--", "echo $$ >> pids; sleep 1000", ":::", "1", "2", "3"];
-    let client = world.spawn(&list);
+    let node = world.node("alpha", "1");
+    let go = world.dir.fifo("go");
+    let line = "echo $$ >> pids; read line < go; echo over";
+    let list = ["--json", "--shell", "--", line, ":::", "1", "2", "3"];
+    // Returns the client once it knows that a job runs and has heard of an interrupt.
+    let interrupted = |arguments: &[&str]| {
+        let mut client = world.spawn(arguments);
+        let mut events = BufReader::new(client.stdout.take().expect("piped")).lines();
+        let mut find = |name| events.any(|line| line.expect("text").contains(name));
+        assert!(find("\"started\""));
+        let processes = [client.id(), world.server.pid(), node.0.id()];
+        // The other jobs are in the queue; and later they are cancelled.
+        until("rest", || are_at_rest(&processes));
+        signal(client.id(), "INT");
+        assert!(find("\"halting\""));
+        until("rest", || are_at_rest(&processes));
+        (client, events)
+    };
+    let (client, events) = interrupted(&list);
+    fs::write(go, "").expect("it has time to finish");
+    assert_eq!(events.filter(|line| line.as_ref().is_ok_and(|it| it.contains("over"))).count(), 1);
+    assert_eq!(ended(client).status, 130);
+    assert_eq!(world.waiting().as_deref(), Some("0"));
+    assert_eq!(world.dir.read("pids").lines().count(), 1);
+    assert_eq!(world.log().len(), 1, "the others are not in the log");
+    // What was cancelled runs when the list is continued.
+    world.dir.write("pids", "");
+    let (client, _events) = interrupted(&[&["--resume"], &list[..]].concat());
     let running = pids(&world.dir.path("pids"), 1);
-    until("the jobs are in the queue", || world.waiting().as_deref() == Some("3"));
-    signal(client.id(), "INT");
-    until("the waiting jobs are cancelled", || world.waiting().as_deref() == Some("1"));
-    assert!(is_alive(&running[0]), "it has time to finish");
+    assert!(is_alive(&running[0]));
     signal(client.id(), "INT");
     let ran = ended(client);
     assert_eq!(ran.status, 130, "{}", ran.stderr);
     until("the process is gone", || !is_alive(&running[0]));
     until("the queue is empty", || world.waiting().as_deref() == Some("0"));
     assert_eq!(world.dir.read("pids").lines().count(), 1);
-    assert_eq!(world.log().len(), 1, "the others are not in the log");
-    // What was cancelled runs when the list is continued.
-    world.dir.write("pids", "");
-    let mut client = world.spawn(&[&["--resume", "-j", "1"], &list[..]].concat());
-    pids(&world.dir.path("pids"), 1);
-    // Two that come at the same moment are one.
-    until("the end of the list", || {
-        signal(client.id(), "INT");
-        client.try_wait().expect("a child").is_some()
-    });
 }
 
 #[test]
@@ -251,9 +265,9 @@ fn a_large_output_arrives_whole() {
 fn a_run_without_nodes_says_so_and_waits() {
     let Some(world) = World::new("no nodes") else { return };
     let mut client = world.spawn(&["--", "echo", "{}", ":::", "x"]);
-    let mut stderr = std::io::BufReader::new(client.stderr.take().expect("piped"));
+    let mut stderr = BufReader::new(client.stderr.take().expect("piped"));
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut stderr, &mut line).expect("a line");
+    stderr.read_line(&mut line).expect("a line");
     assert!(line.contains("brigade node --allow-commands"), "{line}");
     signal(client.id(), "TERM");
     assert_eq!(ended(client).status, 143);

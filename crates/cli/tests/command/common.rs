@@ -37,6 +37,22 @@ impl TestDir {
         path
     }
 
+    /// Creates a named pipe. Who opens it for reading waits until it is opened for writing.
+    pub(crate) fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+        path
+    }
+
+    /// Runs a command line in a terminal, and copies to the file `shown` what is shown there.
+    pub(crate) fn show(&self, line: &str) -> String {
+        let mut terminal = Command::new("script");
+        terminal.args(["-qfc", line, "shown"]).env("TERM", "xterm").stdin(Stdio::null());
+        terminal.current_dir(self.path("")).env("XDG_RUNTIME_DIR", self.path(""));
+        terminal.stdout(Stdio::null()).status().expect("script");
+        self.read("shown")
+    }
+
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
@@ -106,6 +122,11 @@ pub(crate) fn numbered(count: usize, line: impl Fn(usize) -> String) -> String {
 /// Waits until `is_done` returns `true`.
 pub(crate) fn until(what: &str, is_done: impl FnMut() -> bool) {
     wait_until(what, PATIENCE, is_done);
+}
+
+/// Waits until a run and its jobs sleep: it has done everything that it could do so far.
+pub(crate) fn until_at_rest(run: u32) {
+    until("rest", || processes::are_at_rest(&[run]));
 }
 
 /// Returns `true` if a process is running. A zombie is not.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use brigade_sys::pipes;
 use brigade_sys::poller::{Interest, Poller};
 
-use crate::common::{RunOutput, TestDir, is_alive, is_stopped, pids, signal, until};
+use crate::common::{RunOutput, TestDir, is_alive, is_stopped, pids, signal, until, until_at_rest};
 
 /// Much more than these runs need, and less than a stop that escalates to SIGKILL.
 const SOON: Duration = Duration::from_secs(9);
@@ -80,7 +80,7 @@ fn a_reader_that_does_not_read_delays_no_limit_and_no_stop() {
     let dir = TestDir::new();
     let job =
         "if [ $1 = 1 ]; then head -c 1000000 /dev/zero; exit; fi; echo $$ >> pids; exec sleep 600";
-    let arguments = ["run", "--no-pin", "-j2", "--timeout", "1", "--", "sh", "-c", job, "x", "{}"];
+    let arguments = ["run", "--no-pin", "-j2", "--timeout", "2", "--", "sh", "-c", job, "x", "{}"];
     let arguments: Vec<&str> = arguments.into_iter().chain([":::", "1", "2", "3", "4"]).collect();
     let mut brigade = dir.spawn(&arguments);
     let pids = pids(&dir.path("pids"), 3);
@@ -107,26 +107,27 @@ fn nothing_is_said_to_a_reader_that_has_had_enough() {
 #[test]
 fn lines_without_an_end_do_not_share_a_line_with_the_progress() {
     let dir = TestDir::new();
-    dir.write("session", format!("{BRIGADE} run -j1 -- sh -c 'sleep 0.4; printf x$1' x ::: 1 2 3"));
-    let mut terminal = Command::new("script");
-    terminal.args(["-qc", "exec sh session", "/dev/null"]).current_dir(dir.path(""));
-    terminal.env("XDG_RUNTIME_DIR", dir.path("")).env("TERM", "xterm").stdin(Stdio::null());
-    let shown: RunOutput = terminal.output().expect("script").into();
+    // Each waits until the jobs before it are counted.
+    dir.write("job", "until grep -q \"$(($1 - 1))/3 \" shown; do sleep 0.01; done; printf x$1");
+    let shown = dir.show(&format!("{BRIGADE} run -j1 -- sh job ::: 1 2 3"));
     for line in ["x1\r\n", "x2\r\n", "x3\r\n"] {
-        assert!(shown.stdout.contains(line), "{}", shown.stdout.escape_debug());
+        assert!(shown.contains(line), "{}", shown.escape_debug());
     }
-    assert!(!shown.stdout.contains('░'), "{}", shown.stdout.escape_debug());
+    assert!(!shown.contains('░'), "{}", shown.escape_debug());
     // A job is counted as soon as its output is seen.
-    assert!(shown.stdout.contains("x2\r\n2/3 "), "{}", shown.stdout.escape_debug());
+    assert!(shown.contains("x2\r\n2/3 "), "{}", shown.escape_debug());
     // The cursor rests at the start of a line: a `^C` at the end of a full one would break it.
-    assert!(!shown.stdout.contains(" \u{1b}[1A"), "{}", shown.stdout.escape_debug());
+    assert!(!shown.contains(" \u{1b}[1A"), "{}", shown.escape_debug());
 }
 
 #[test]
 fn the_length_of_a_list_is_known_once_its_end_was_read() {
     let dir = TestDir::new();
-    let script = "seq 30 | \"$0\" run --bar --no-pin -j2 -- sh -c 'test {} = 1 || sleep 0.05'";
-    let ran: RunOutput = in_shell(&dir, script).output().expect("sh").into();
+    // After the end of a job the run asks for the next one. The last one waits for that.
+    let job = "echo $$ > pid-{}; test {} != 30 || \
+        until test -s pid-29 && ! kill -0 $(cat pid-29) 2> /dev/null; do sleep 0.01; done";
+    let script = format!("seq 30 | \"$0\" run --bar --no-pin -j2 --shell -- '{job}'");
+    let ran: RunOutput = in_shell(&dir, &script).output().expect("sh").into();
     assert!(ran.stderr.contains("/30 done"), "{}", ran.stderr);
 }
 
@@ -209,9 +210,18 @@ fn a_job_that_wants_the_terminal_is_named() {
 #[test]
 fn jobs_wait_for_others_if_descriptors_run_out() {
     let dir = TestDir::new();
-    let script =
-        "ulimit -n 64; exec \"$0\" run --no-pin -j 40 -- sh -c 'sleep 0.1; echo {}' ::: $(seq 100)";
-    let ran: RunOutput = in_shell(&dir, script).output().expect("sh").into();
+    let go = dir.fifo("go");
+    // They wait until no more jobs start.
+    let script = "ulimit -n 64; exec \"$0\" run --no-pin -j 40 --shell -- \
+        'echo >> begun; test -e over || read line < go; echo {}' ::: $(seq 100)";
+    let mut command = in_shell(&dir, script);
+    let brigade = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh");
+    until("a job", || !dir.read("begun").is_empty());
+    until_at_rest(brigade.id());
+    assert!(dir.read("begun").len() < 40, "all of them have descriptors");
+    dir.write("over", "");
+    fs::write(go, "").expect("readers");
+    let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     assert_eq!((ran.status, ran.lines().len()), (0, 100), "{}", ran.stderr);
 }
 
@@ -314,9 +324,15 @@ fn the_limit_of_descriptors_is_raised_but_not_for_jobs() {
 #[test]
 fn outputs_that_are_held_back_do_not_exhaust_descriptors() {
     let dir = TestDir::new();
+    let go = dir.fifo("go");
     let script = "ulimit -n 64; exec \"$0\" run -k --no-pin -j 2 --shell -- \
-        'test {} = 1 && sleep 2; head -c 300000 /dev/zero' ::: $(seq 60)";
-    let ran: RunOutput = in_shell(&dir, script).output().expect("sh").into();
+        'echo >> begun; test {} = 1 && read line < go; head -c 300000 /dev/zero' ::: $(seq 60)";
+    let mut command = in_shell(&dir, script);
+    let brigade = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh");
+    until("two jobs", || dir.read("begun").len() >= 2);
+    until_at_rest(brigade.id());
+    fs::write(go, "").expect("a reader");
+    let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     assert_eq!((ran.status, ran.stdout.len()), (0, 60 * 300_000), "{}", ran.stderr);
 }
 
@@ -326,15 +342,19 @@ fn outputs_that_are_held_back_take_bounded_memory() {
     let dir = TestDir::new();
     // All together they would take 200 MB. The first job waits until no more jobs start, and the
     // last one looks at the run.
-    dir.write("begun", "");
+    let go = dir.fifo("go");
     let job = "case {} in \
-        1) n=0; until test $n = $(wc -l < begun) -a $n -gt 100; do n=$(wc -l < begun); sleep 1; done;; \
+        1) read line < go;; \
         800) grep VmHWM /proc/$PPID/status;; \
         *) echo >> begun; head -c 250000 /dev/zero;; esac";
     let numbers = numbers(800);
-    let mut arguments = vec!["-k", "--no-pin", "-j2", "--shell", "--", job, ":::"];
+    let mut arguments = vec!["run", "-k", "--no-pin", "-j2", "--shell", "--", job, ":::"];
     arguments.extend(numbers.iter().map(String::as_str));
-    let ran = dir.run(&arguments);
+    let brigade = dir.spawn(&arguments);
+    until("many jobs", || dir.read("begun").len() > 100);
+    until_at_rest(brigade.id());
+    fs::write(go, "\n").expect("a reader");
+    let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     let peak = ran.stdout.rsplit("VmHWM:").next().and_then(|text| text.split_whitespace().next());
     let peak: u64 = peak.and_then(|text| text.parse().ok()).expect("a number");
     assert!(ran.status == 0 && peak < MOST_KIB, "{peak} KiB, {}", ran.stderr);
@@ -354,7 +374,7 @@ fn a_job_whose_output_does_not_fit_on_disk_is_not_a_success() {
 #[test]
 fn a_pipe_without_a_writer_delays_only_its_own_job() {
     let dir = TestDir::new();
-    assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().expect("mkfifo").success());
+    dir.fifo("pipe");
     let job = "[[job]]\ncommand = ['cat']\nstdin = 'pipe'\ntimeout = 1\n[[job]]\ncommand = ['echo', 'b']\n";
     dir.write("jobs.toml", job);
     let brigade = dir.spawn(&["run", "-j1", "jobs.toml"]);
@@ -366,10 +386,10 @@ fn a_pipe_without_a_writer_delays_only_its_own_job() {
 #[test]
 fn a_pipe_as_standard_input_is_read_by_the_job() {
     let dir = TestDir::new();
-    assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().expect("mkfifo").success());
+    let pipe = dir.fifo("pipe");
     dir.write("jobs.toml", "[[job]]\ncommand = ['cat', '-n']\nstdin = 'pipe'\nfolder = '/'\n");
     let brigade = dir.spawn(&["run", "jobs.toml"]);
-    fs::write(dir.path("pipe"), "text\n").expect("a reader");
+    fs::write(pipe, "text\n").expect("a reader");
     let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     assert_eq!((ran.stdout.trim(), ran.status), ("1\ttext", 0), "{}", ran.stderr);
 }
@@ -391,20 +411,23 @@ fn orphans_of_a_job_are_reaped_while_the_job_runs() {
     let dir = TestDir::new();
     let job = "for i in $(seq 50); do (true &); done
         until [ $(ps --ppid $PPID -o stat= | grep -c Z) = 0 ]; do sleep 0.05; done; echo none";
-    let ran = dir.run(&["--timeout", "10", "--", "sh", "-c", job, ":::", "x"]);
+    let ran = dir.run(&["--timeout", "60", "--", "sh", "-c", job, ":::", "x"]);
     assert_eq!((ran.stdout.as_str(), ran.status), ("none\n", 0), "{}", ran.stderr);
 }
 
 #[test]
 fn a_signal_ignored_at_the_start_stays_ignored() {
     let dir = TestDir::new();
+    let go = dir.fifo("go");
     let script =
-        "trap '' HUP INT; exec \"$0\" run -- sh -c 'echo $$ > pid; sleep 1; echo done' ::: x";
+        "trap '' HUP INT; exec \"$0\" run -- sh -c 'echo $$ > pid; read x < go; echo done' ::: x";
     let mut command = in_shell(&dir, script);
     let brigade = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh");
     pids(&dir.path("pid"), 1);
     signal(brigade.id(), "HUP");
     signal(brigade.id(), "INT");
+    until_at_rest(brigade.id());
+    fs::write(go, "").expect("a reader");
     let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     assert_eq!((ran.stdout.as_str(), ran.status), ("done\n", 0), "{}", ran.stderr);
 }

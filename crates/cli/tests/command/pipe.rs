@@ -1,7 +1,10 @@
 //! Tests of `--pipe`: blocks of standard input as the standard input of jobs.
 
+use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
+
+use brigade_testkit::processes::are_at_rest;
 
 use crate::common::{TestDir, numbered, until};
 
@@ -125,23 +128,20 @@ fn a_producer_waits_while_no_job_reads() {
         "producer",
         "for i in $(seq 64); do head -c 1048576 /dev/zero | tr '\\0' '\\n'; echo $i >> made; done",
     );
-    // It reads ahead as far as it may, and gets time to go too far.
-    let job = "test $PARALLEL_SEQ != 1 || { \
-               until test $(wc -l < made) -ge 9; do sleep 0.01; done; \
-               sleep 0.3; tail -n 1 made > seen; read line < go; }; cat > /dev/null";
-    let fifo = Command::new("mkfifo").arg(dir.path("go")).status();
-    assert!(fifo.is_ok_and(|status| status.success()));
+    let job = "test $PARALLEL_SEQ != 1 || { : > begun; read line < go; }; cat > /dev/null";
+    let go = dir.fifo("go");
     let mut shell = Command::new("sh");
     shell.arg("producer").current_dir(dir.path("")).stdout(Stdio::piped());
     let mut producer = shell.spawn().expect("sh");
     let mut command = dir.command(&["run", "--pipe", "--no-pin", "-j1", "--", "sh", "-c", job]);
     command.stdin(producer.stdout.take().expect("piped"));
     let mut brigade = command.spawn().expect("brigade");
-    until("reading ahead", || dir.read("seen").ends_with('\n'));
+    until("the first job", || dir.path("begun").exists());
+    until("rest", || are_at_rest(&[producer.id(), brigade.id()]));
     // One running, eight waiting; one more is in the reader's buffer, and one in the pipe.
-    let seen: u32 = dir.read("seen").trim().parse().expect("a number");
-    assert!(seen <= 11, "{seen} blocks were read ahead");
-    dir.write("go", "\n");
+    let made = dir.read("made").lines().count();
+    assert!((9..=11).contains(&made), "{made} blocks were read ahead");
+    fs::write(go, "").expect("a reader");
     assert!(brigade.wait().expect("own child").success());
     assert_eq!(dir.read("made").lines().count(), 64);
     assert!(producer.wait().expect("own child").success());

@@ -98,7 +98,7 @@ fn a_suspended_run_goes_on_with_its_input() {
 fn jobs_that_do_not_read_their_input_have_a_limit_too() {
     for way in WAYS {
         let dir = TestDir::new();
-        let options = ["--timeout", "0.5", "--halt", "soon,fail=2"];
+        let options = ["--timeout", "2", "--halt", "soon,fail=2"];
         let brigade = start(&dir, way, &options, "echo $$ >> pids; exec sleep 600 # {}", true);
         let pids = pids(&dir.path("pids"), 2);
         let ran: RunOutput = brigade.wait_with_output().expect("own child").into();

@@ -1,13 +1,13 @@
 //! Tests of commands that take turns.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::chown;
 use std::path::PathBuf;
 
 use brigade_sys::file_lock;
 use brigade_sys::private_folder::user_id;
 
-use crate::common::{TestDir, is_alive, pids, until};
+use crate::common::{TestDir, is_alive, pids, until, until_at_rest};
 
 #[test]
 fn commands_take_turns() {
@@ -16,15 +16,18 @@ fn commands_take_turns() {
         let arguments = [&["sem", "--id", "turns"], arguments].concat();
         dir.command(&arguments).status().expect("brigade").code()
     };
-    for _ in 0..3 {
-        let line =
-            "test -e busy && echo together >> wrong; touch busy; sleep 0.1; rm busy; echo >> done";
-        assert_eq!(sem(&[line]), Some(0));
-    }
+    let go = dir.fifo("go");
+    assert_eq!(sem(&["echo 1 >> log; read line < go; echo 2 >> log"]), Some(0));
+    until("the first command", || dir.read("log") == "1\n");
+    let mut second = dir.spawn(&["sem", "--id", "turns", "echo 3 >> log"]);
+    until_at_rest(second.id());
+    assert!(second.try_wait().expect("own child").is_none());
+    fs::write(go, "").expect("a reader");
+    assert!(second.wait().expect("own child").success());
     assert_eq!(sem(&["--wait"]), Some(0));
-    assert_eq!((dir.read("wrong").as_str(), dir.read("done").lines().count()), ("", 3));
+    assert_eq!(dir.read("log"), "1\n2\n3\n");
     assert_eq!(sem(&["-j2", "--fg", "exit", "7"]), Some(7));
-    assert_eq!(sem(&["--fg", "test", "-e", "done"]), Some(0));
+    assert_eq!(sem(&["--fg", "test", "-e", "log"]), Some(0));
 }
 
 #[test]

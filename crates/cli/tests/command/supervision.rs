@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{PATIENCE, RunOutput, TestDir, is_alive, numbered, pids, signal, until};
+use crate::common::{
+    PATIENCE, RunOutput, TestDir, is_alive, numbered, pids, signal, until, until_at_rest,
+};
 
 #[test]
 fn after_sigkill_no_process_of_a_job_is_left() {
@@ -108,11 +110,11 @@ fn a_run_stopped_and_continued_by_a_terminal_runs_all_jobs() {
 fn a_job_that_ignores_requests_is_killed_after_its_limit() {
     let script = "trap '' INT TERM; echo $$ > pid; while :; do sleep 0.05; done";
     let dir = TestDir::new();
-    let options = ["--timeout", "0.3", "--joblog", "log"];
+    let options = ["--timeout", "2", "--joblog", "log"];
     let ran = dir.run(&[&options[..], &["--", "sh", "-c", script, ":::", "x"]].concat());
     assert_eq!(ran.status, 1);
     assert!(dir.read("log").contains("\t-1\t15\t"), "{}", dir.read("log"));
-    assert!(ran.stderr.contains("exceeded its time limit of 0.300 s"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("exceeded its time limit of 2.000 s"), "{}", ran.stderr);
     assert!(!is_alive(dir.read("pid").trim()));
 }
 
@@ -129,10 +131,14 @@ fn a_large_output_is_printed_whole() {
 #[test]
 fn a_job_that_closes_its_outputs_is_waited_for() {
     let dir = TestDir::new();
-    let script = "exec >&- 2>&-; sleep 0.3; touch lived; exit 4";
-    let ran = dir.run(&["--joblog", "log", "--", "sh", "-c", script, ":::", "x"]);
+    let go = dir.fifo("go");
+    let script = "exec >&- 2>&-; touch closed; read line < go; exit 4";
+    let brigade = dir.spawn(&["run", "--joblog", "log", "--", "sh", "-c", script, ":::", "x"]);
+    until("the end of the outputs", || dir.path("closed").exists());
+    until_at_rest(brigade.id());
+    fs::write(go, "").expect("a reader");
+    let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     assert_eq!(ran.status, 1);
-    assert!(dir.path("lived").exists());
     assert!(dir.read("log").contains("\t4\t0\tsh"), "{}", dir.read("log"));
 }
 
@@ -186,10 +192,13 @@ fn jobs_that_cannot_start_say_why_and_the_rest_runs() {
 #[test]
 fn a_retry_starts_after_the_previous_attempt_is_gone() {
     let dir = TestDir::new();
-    let script = "mkdir lock || { echo overlap; exit 9; }; echo x >> tries; (trap 'rmdir lock' EXIT; sleep 0.1)
-        [ $(wc -l < tries) = 3 ]";
-    let ran =
-        dir.run(&["--retries", "5", "--joblog", "log", "--", "bash", "-c", script, ":::", "x"]);
+    dir.write("pids", "");
+    // An attempt leaves a child behind.
+    let script = "for pid in $(cat pids); do
+            case $(ps -o stat= $pid) in ''|Z*);; *) echo overlap;; esac
+        done
+        echo $$ >> pids; sleep 600 & echo $! >> pids; test $(wc -l < pids) = 6";
+    let ran = dir.run(&["--retries", "5", "--joblog", "log", "--", "sh", "-c", script, ":::", "x"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
     assert!(dir.read("log").contains("attempts=3"));
 }

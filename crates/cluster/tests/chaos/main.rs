@@ -161,7 +161,7 @@ fn a_node_that_was_cut_off_overwrites_no_outcome() {
     if !is_possible() {
         return;
     }
-    let _watchdog = Watchdog::new("a test of a node that is cut off", 10 * BOUND);
+    let _watchdog = Watchdog::new("a test of a node that is cut off", 8 * BOUND);
     let stage = Stage::new(2, LEASE, 1);
     let (network, ledger) = (&stage.network, stage.ledger(2));
     let cluster = connect(&stage.surroundings.urls, LEASE);
@@ -194,7 +194,7 @@ fn a_poison_task_is_given_up_on_all_nodes_together() {
     if !is_possible() {
         return;
     }
-    let _watchdog = Watchdog::new("a test of a poison task", 10 * BOUND);
+    let _watchdog = Watchdog::new("a test of a poison task", 8 * BOUND);
     let stage = Stage::new(4, LEASE, 1);
     let mut nodes: Vec<_> = (0..4).map(|host| stage.start_node(host)).collect();
     let cluster = connect(&stage.surroundings.urls, LEASE);

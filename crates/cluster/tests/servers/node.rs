@@ -638,7 +638,7 @@ fn nodes_start_at_the_same_time_on_new_servers() {
     if !NatsServer::installed() {
         return;
     }
-    let _watchdog = Watchdog::new("a test of three servers", 15 * BOUND);
+    let _watchdog = Watchdog::new("a test of three servers", 8 * BOUND);
     let servers = NatsCluster::start(3);
     let urls = servers.urls();
     let start = || {
@@ -658,7 +658,7 @@ fn a_cluster_of_servers_survives_the_death_of_one() {
     if !NatsServer::installed() {
         return;
     }
-    let _watchdog = Watchdog::new("a test of three servers", 15 * BOUND);
+    let _watchdog = Watchdog::new("a test of three servers", 8 * BOUND);
     let mut servers = NatsCluster::start(3);
     let (urls, lease) = (servers.urls(), Duration::from_secs(5));
     let cluster = Cluster::builder().url(&urls).replicas(3).lease(lease).connect().unwrap();

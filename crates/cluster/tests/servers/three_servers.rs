@@ -38,7 +38,7 @@ fn two_clients_of_one_batch_both_get_every_outcome() {
     if !NatsServer::installed() {
         return;
     }
-    let _watchdog = Watchdog::new("a batch of two clients", 20 * BOUND);
+    let _watchdog = Watchdog::new("a batch of two clients", 8 * BOUND);
     let servers = NatsCluster::start(3);
     let clusters = [connect(&servers), connect(&servers)];
     let node = Node::builder().url(servers.urls()).workers(2).register(&DOUBLE).start().unwrap();

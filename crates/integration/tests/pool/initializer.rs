@@ -255,8 +255,8 @@ fn a_slow_initializer_breaks_the_pool_and_names_the_limit() {
 
 #[test]
 fn the_initializer_does_not_use_up_the_start_timeout() {
-    let start = Duration::from_secs(1);
-    let slow = |(): ()| brigade_testkit::pause(Duration::from_millis(1_200));
+    let start = Duration::from_secs(4);
+    let slow = |(): ()| brigade_testkit::pause(Duration::from_secs(5));
     let pool = builder(1).start_timeout(start).initializer(slow, ()).build().unwrap();
     assert_eq!(outcome(pool.submit(sleeps, 1).unwrap()).unwrap(), 1);
 }

@@ -30,10 +30,11 @@ fn slow_tasks_are_reported_with_phase_and_worker() {
 #[test]
 fn a_task_that_waits_for_the_first_worker_says_so() {
     let log = Log::get();
-    let slow_start = |(): ()| brigade_testkit::pause(8 * LIMIT);
-    let builder = builder(1).name("starting").initializer(slow_start, ());
+    let gate = Gate::new();
+    let builder = builder(1).name("starting").initializer(pass, gate.pass(1));
     let pool = builder.slow_task_after(LIMIT).build().unwrap();
     let handle = pool.submit(square, 3).unwrap();
     log.wait_for_line(&["task is slow", "starting", r#"phase="starting""#]);
+    gate.open();
     outcome(handle).unwrap();
 }

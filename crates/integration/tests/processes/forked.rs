@@ -203,7 +203,7 @@ fn a_server_that_is_killed_is_replaced_and_reaped() {
 #[test]
 fn a_server_that_is_stopped_is_given_up() {
     let _alone = alone();
-    let pool = forked().start_timeout(Duration::from_millis(300)).build().unwrap();
+    let pool = forked().start_timeout(Duration::from_secs(3)).build().unwrap();
     works(&pool);
     let first = server();
     processes::hit(first, Signal::STOP);
@@ -227,7 +227,7 @@ fn a_pool_ends_while_its_server_does_not_answer() {
 #[test]
 fn a_worker_executed_in_place_of_a_fork_reports_its_crash() {
     let _alone = alone();
-    let pool = builder(1).start_timeout(Duration::from_secs(1)).build().unwrap();
+    let pool = builder(1).start_timeout(Duration::from_secs(3)).build().unwrap();
     // From the third start on there is a server.
     (0..3).for_each(|_| crash(&pool));
     wait_until("a forked worker", BOUND, || {

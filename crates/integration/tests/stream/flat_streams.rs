@@ -335,7 +335,7 @@ fn a_chain_of_flat_streams_does_not_deadlock() {
 fn the_soft_deadline_ends_the_wait_and_the_input() {
     let _watchdog = Watchdog::new("a soft deadline", BOUND);
     let (pool, notes) = (pool(1), Notes::new());
-    let limit = Duration::from_millis(50);
+    let limit = Duration::from_secs(1);
     let stream = pool.stream_flat(endless).output(2).soft_deadline(limit).start().unwrap();
     stream.put(notes.input(0)).unwrap();
     stream.finish();

@@ -53,7 +53,7 @@ fn the_time_in_the_queue_ends_when_the_worker_begins() {
     let begin = Instant::now();
     // Sent to the worker at once, behind the task that it runs.
     let second = pool.submit(square, 1).unwrap();
-    pause(Duration::from_millis(30));
+    pause(Duration::from_millis(500));
     let waited = begin.elapsed();
     gate.open();
     outcome(first).unwrap();

@@ -19,14 +19,22 @@ use brigade_testkit::{BOUND, wait_until};
 /// Names the directory of the run in a process that is killed.
 const FOLDER: &str = "BRIGADE_RUNNER_TEST_FOLDER";
 
+/// Number of jobs that end before the kill.
+const EARLY: usize = 30;
+
 fn runner() -> Runner {
     Runner::builder().unpinned().jobs(2).build().expect("valid")
 }
 
-/// Returns jobs that note in a file that they ran.
+/// Returns jobs that note in a file that they ran. The later ones wait for the file `killed`.
 fn jobs(count: u32, folder: &Path) -> impl Iterator<Item = Job> {
-    (1..=count)
-        .map(move |number| Job::shell(format!("echo {number} >> runs; sleep 0.01")).folder(folder))
+    let job = |number| {
+        format!(
+            "echo {number} >> runs; test {number} -le {EARLY} || \
+             until test -e killed; do sleep 0.01; done"
+        )
+    };
+    (1..=count).map(move |number| Job::shell(job(number)).folder(folder))
 }
 
 /// Runs what an earlier run has left, and passes each event to `on_event` after it was logged.
@@ -93,16 +101,15 @@ fn a_killed_run_is_resumed_without_repeating_successes() {
         .stdout(Stdio::null())
         .spawn()
         .expect("the process starts");
-    wait_until("some jobs", BOUND, || successes(folder).len() > 30);
+    wait_until("some jobs", BOUND, || successes(folder).len() == EARLY);
     killed.kill().expect("own child");
     killed.wait().expect("own child");
-    let before = successes(folder).len();
-    assert!(before < JOBS as usize, "it was killed too late for this test");
+    fs::write(folder.join("killed"), "").expect("disk");
     let mut log = OpenOptions::new().append(true).open(folder.join("log")).expect("a log");
     log.write_all(b"299\t:\t1795").expect("disk");
     drop(log);
     let summary = resume(jobs(JOBS, folder), folder, |_| ());
-    assert_eq!(summary.succeeded, u64::from(JOBS) - before as u64);
+    assert_eq!(summary.succeeded, u64::from(JOBS) - EARLY as u64);
     let after = successes(folder);
     assert_eq!(after.len(), JOBS as usize);
     assert!(after.values().all(|count| *count == 1), "{after:?}");
