@@ -165,6 +165,14 @@ impl Invocation {
         if self.program == "cargo" && KEEPS_NOTHING.load(Ordering::Relaxed) {
             command.env("CARGO_INCREMENTAL", "0");
         }
+        // What cargo says of this package would be news to build scripts, which run again then.
+        for (name, _) in std::env::vars_os() {
+            let is_of_package =
+                |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+            if name.to_str().is_some_and(is_of_package) {
+                command.env_remove(name);
+            }
+        }
         command
             .args(subcommand)
             .args(messages)

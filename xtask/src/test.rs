@@ -37,6 +37,9 @@ const IN_A_SANDBOX: &str = "package(brigade-integration)&\
     (binary(/^(tasks|stream)$/)|test(/^(payloads|buffers|shared_memory|crashes)::/))\
     -test(/copy_that_crashes|goes_on_after_its_crash|grandchild|children_of|liars|names_memory_of_others|program/)";
 
+/// Comparisons of the command with GNU parallel, which start hundreds of Perl programs.
+const PAIRS: &str = "package(brigade-cli)&test(/^pairs::/)";
+
 /// The groups of steps, which CI runs side by side.
 pub(crate) const JOBS: [&str; 5] = ["suite", "links", "builds", "features", "models"];
 
@@ -157,10 +160,15 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
     steps.push(("suite", Step::cargo(First, LINT_AND_BUILD, linted(&build).counted())));
     if tools.nextest {
         let over_ipc = |filter: &str| tests(filter).variable("BRIGADE_LINK", "ipc");
-        let in_a_sandbox = tests(IN_A_SANDBOX).variable("BRIGADE_TEST_SANDBOX", "1");
+        // In a sandbox, workers look for the names of functions themselves, in milliseconds for each
+        // panic; other tests check those names.
+        let in_a_sandbox = tests(IN_A_SANDBOX)
+            .variable("BRIGADE_TEST_SANDBOX", "1")
+            .variable("RUST_BACKTRACE", "0");
         let scheduler = tests("package(brigade-scheduler)&test(any_play)")
             .variable("BRIGADE_SCHEDULER_STEPS", SCHEDULER_STEPS);
-        steps.push(("suite", Step::cargo(Processes, "tests", tests(""))));
+        let all_but_pairs = format!("all()-({PAIRS})");
+        steps.push(("suite", Step::cargo(Processes, "tests", tests(&all_but_pairs))));
         steps.push(if everything {
             ("links", Step::cargo(Processes, "all tests over ipc", over_ipc(ALL_OVER_IPC)))
         } else {
@@ -169,6 +177,8 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
         steps.push(("suite", Step::cargo(Processes, "tests in a sandbox", in_a_sandbox)));
         steps.push(("suite", Step::cargo(Processes, "scheduler", scheduler)));
         if everything {
+            let pairs = Step::cargo(Processes, "comparison with GNU parallel", tests(PAIRS));
+            steps.push(("links", pairs));
             let server = current_nats_server().display().to_string();
             let clusters = tests("package(brigade-cluster)").variable(NATS_VARIABLE, &server);
             steps.push(("links", Step::cargo(Processes, "clusters, current server", clusters)));
@@ -255,6 +265,7 @@ fn missing(settings: &Settings, tools: &Tools) -> Vec<LeftOut> {
         ("dependencies", tools.deny, "cargo-deny"),
         ("minimum Rust version", tools.msrv.is_some(), toolchain),
         ("musl", tools.musl, "the target `x86_64-unknown-linux-musl`"),
+        ("comparison with GNU parallel", tools.parallel, "the Debian package `parallel`"),
         (
             "clusters, current server",
             tools.current_nats_server,
@@ -263,7 +274,6 @@ fn missing(settings: &Settings, tools: &Tools) -> Vec<LeftOut> {
     ];
     let needs = [
         ("time limits, links and sandboxes of tests", tools.nextest, "cargo-nextest"),
-        ("comparison with GNU parallel", tools.parallel, "the Debian package `parallel`"),
         ("check of the Prometheus text", tools.promtool, "the Debian package `prometheus`"),
         ("check of the systemd unit", tools.systemd_analyze, "the Debian package `systemd`"),
         ("tests of clusters", tools.nats_server, "the Debian package `nats-server`"),

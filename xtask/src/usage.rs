@@ -62,7 +62,12 @@ pub(crate) fn run(command: &Command, is_counted: bool) -> io::Result<ExitStatus>
         timed.stdout(log.try_clone()?).stderr(log.try_clone()?);
     }
     timed.arg(command.get_program()).args(command.get_args());
-    timed.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => timed.env(name, value),
+            None => timed.env_remove(name),
+        };
+    }
     if let Some(folder) = command.get_current_dir() {
         timed.current_dir(folder);
     }

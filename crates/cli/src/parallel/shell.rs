@@ -38,7 +38,9 @@ fn of_ancestors() -> Option<PathBuf> {
     None
 }
 
-/// Returns the program of a process if the process calls itself a shell.
+/// Returns the program by whose name a process calls itself, if that is a shell. The file that the
+/// process executes may be another one: `dash` for `sh`, or `busybox`, which is no shell by its own
+/// name.
 fn shell(process: &Path) -> Option<PathBuf> {
     let words = fs::read(process.join("cmdline")).ok()?;
     let called = words.split(|byte| *byte == 0).next()?;
@@ -46,8 +48,10 @@ fn shell(process: &Path) -> Option<PathBuf> {
     let called = called.strip_prefix(b"-").unwrap_or(called);
     let called = PathBuf::from(OsString::from_vec(called.to_vec()));
     let is_shell = SHELLS.iter().any(|shell| called.file_name() == Some(shell.as_ref()));
-    let program = fs::read_link(process.join("exe")).ok()?;
-    (is_shell && program.exists()).then_some(program)
+    let path = env::var_os("PATH").unwrap_or_default();
+    // A path with a root replaces the folder that it is joined to.
+    let mut programs = env::split_paths(&path).map(|folder| folder.join(&called));
+    programs.find(|program| is_shell && program.is_file())
 }
 
 /// Returns the parent's id in a line of `/proc/PID/stat`. The name may contain anything.
