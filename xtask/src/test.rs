@@ -160,8 +160,8 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
     steps.push(("suite", Step::cargo(First, LINT_AND_BUILD, linted(&build).counted())));
     if tools.nextest {
         let over_ipc = |filter: &str| tests(filter).variable("BRIGADE_LINK", "ipc");
-        // In a sandbox, workers look for the names of functions themselves, in milliseconds for each
-        // panic; other tests check those names.
+        // In a sandbox, workers look for the names of functions themselves, which takes a tenth of
+        // a second for each panic; other tests check those names.
         let in_a_sandbox = tests(IN_A_SANDBOX)
             .variable("BRIGADE_TEST_SANDBOX", "1")
             .variable("RUST_BACKTRACE", "0");
