@@ -55,7 +55,7 @@ const CRATES: [&str; 12] = [
 
 /// Tests that do not hold in such a machine. The name of a test follows that of its executable.
 const LEFT_OUT: [(&str, &str); 6] = [
-    ("ui: ", "it runs the compiler"),
+    ("pool: ui::", "it runs the compiler"),
     ("cores: drawing::", "it compares a document"),
     ("processes: crashes::a_crash_in_a_library_that_only", "it runs a compiler of C"),
     ("brigade_sys: sweep::tests::a_process_that_is_just_executing", SEGMENTS),

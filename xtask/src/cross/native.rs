@@ -30,7 +30,7 @@ const WITH_MUSL: [&str; 16] = [
 /// Tests that do not hold in a static program with musl. The name of a test follows that of its
 /// executable.
 const LEFT_OUT: [(&str, &str); 13] = [
-    ("ui: ", "it runs the compiler without the options of this build"),
+    ("pool: ui::", "it runs the compiler without the options of this build"),
     ("processes: forked::", "workers are executed with musl, and not forked"),
     ("brigade_sys: sibling::", "as above"),
     ("processes: fresh::a_worker_ends_as_its_copy_does", "as above"),

@@ -20,6 +20,7 @@ mod starts;
 mod starvation;
 mod table;
 mod timeline;
+mod ui;
 mod workers;
 
 brigade::init_for_tests!();

@@ -1,0 +1,76 @@
+//! The errors of the compiler for functions that workers cannot run, which callers meet first.
+//!
+//! The compiler reads the library as this test was linked with it. `BRIGADE_BLESS=1` writes the
+//! expected errors.
+//!
+//! The compiler words its labels by their length, and the type of a closure has the path of its
+//! file. The file of the closure that moves has a long name, so that its error is the same in a
+//! checkout with a short path and in one with a long path.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PROGRAMS: &str = "crates/integration/tests/ui";
+
+/// Returns the newest of the libraries that were compiled beside this test. Older ones are of other
+/// features.
+fn library(folder: &Path) -> PathBuf {
+    let files = fs::read_dir(folder).unwrap().flatten().map(|file| file.path());
+    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+    let is_library = |name: &str| name.starts_with("libbrigade-") && name.ends_with(".rlib");
+    let libraries = files.filter(|path| is_library(&name(path)));
+    libraries.max_by_key(|path| path.metadata().unwrap().modified().unwrap()).unwrap()
+}
+
+/// Returns an error without places in the library, which change with it, and without margins, whose
+/// width does.
+fn normalized(printed: &str) -> String {
+    let mut text = String::new();
+    for line in printed.lines() {
+        let line = line.trim_start();
+        let behind_number = line.trim_start_matches(|it: char| it.is_ascii_digit()).trim_start();
+        let line = if behind_number.starts_with('|') { behind_number } else { line };
+        let path = line.split_once(".rs:").map(|(path, _)| path);
+        let in_library = path.filter(|it| it.starts_with("--> ") && !it.contains(PROGRAMS));
+        match in_library {
+            Some(path) => text.extend([path, ".rs\n"]),
+            None => text.extend([line, "\n"]),
+        }
+    }
+    // What follows counts the errors and explains how to read more.
+    text.split("error: aborting").next().unwrap().trim_end().to_owned() + "\n"
+}
+
+#[test]
+fn the_compiler_says_why_a_function_cannot_run_elsewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let program = std::env::current_exe().unwrap();
+    let folder = program.parent().unwrap();
+    let output = tempfile::tempdir().unwrap();
+    let mut wrong = String::new();
+    let mut count = 0;
+    for file in fs::read_dir(root.join(PROGRAMS)).unwrap().flatten().map(|file| file.path()) {
+        if file.extension().is_none_or(|it| it != "rs") {
+            continue;
+        }
+        count += 1;
+        let mut compiler = Command::new("rustc");
+        compiler.args(["--edition", "2024", "--emit", "metadata", "-L"]).arg(folder);
+        compiler.arg("--extern").arg(format!("brigade={}", library(folder).display()));
+        compiler.arg("--out-dir").arg(output.path()).current_dir(&root);
+        compiler.arg(Path::new(PROGRAMS).join(file.file_name().unwrap()));
+        let compiled = compiler.output().unwrap();
+        assert!(!compiled.status.success(), "{} compiles", file.display());
+        let printed = normalized(&String::from_utf8_lossy(&compiled.stderr));
+        let expected = file.with_extension("stderr");
+        if std::env::var_os("BRIGADE_BLESS").is_some() {
+            fs::write(&expected, &printed).unwrap();
+        }
+        if fs::read_to_string(&expected).unwrap() != printed {
+            wrong += &format!("{} has another error:\n{printed}\n", file.display());
+        }
+    }
+    assert_eq!(count, 6);
+    assert!(wrong.is_empty(), "{wrong}");
+}
