@@ -17,9 +17,12 @@ const PROGRAMS: &str = "crates/integration/tests/ui";
 /// features.
 fn library(folder: &Path) -> PathBuf {
     let files = fs::read_dir(folder).unwrap().flatten().map(|file| file.path());
-    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
-    let is_library = |name: &str| name.starts_with("libbrigade-") && name.ends_with(".rlib");
-    let libraries = files.filter(|path| is_library(&name(path)));
+    let is_library = |path: &PathBuf| {
+        let stem =
+            path.file_stem().is_some_and(|it| it.as_encoded_bytes().starts_with(b"libbrigade-"));
+        stem && path.extension().is_some_and(|it| it == "rlib")
+    };
+    let libraries = files.filter(is_library);
     libraries.max_by_key(|path| path.metadata().unwrap().modified().unwrap()).unwrap()
 }
 
@@ -60,15 +63,15 @@ fn the_compiler_says_why_a_function_cannot_run_elsewhere() {
         compiler.arg("--extern").arg(format!("brigade={}", library(folder).display()));
         compiler.arg("--out-dir").arg(output.path()).current_dir(&root);
         compiler.arg(Path::new(PROGRAMS).join(file.file_name().unwrap()));
-        let compiled = compiler.output().unwrap();
-        assert!(!compiled.status.success(), "{} compiles", file.display());
-        let printed = normalized(&String::from_utf8_lossy(&compiled.stderr));
+        let ended = compiler.output().unwrap();
+        assert!(!ended.status.success(), "{} compiles", file.display());
+        let printed = normalized(&String::from_utf8_lossy(&ended.stderr));
         let expected = file.with_extension("stderr");
         if std::env::var_os("BRIGADE_BLESS").is_some() {
             fs::write(&expected, &printed).unwrap();
         }
         if fs::read_to_string(&expected).unwrap() != printed {
-            wrong += &format!("{} has another error:\n{printed}\n", file.display());
+            wrong.extend([&file.display().to_string(), " has another error:\n", &printed]);
         }
     }
     assert_eq!(count, 6);
