@@ -9,18 +9,18 @@ mod signed;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use brigade_sys::crash::Snapshot;
+use brigade_sys::crash::{Snapshot, UNKNOWN};
 use brigade_sys::sync::Mutex;
 use framehop::{
-    CacheNative, ExplicitModuleSectionInfo, FrameAddress, Module, UnwindRegsNative, Unwinder,
-    UnwinderNative,
+    CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module,
+    UnwindRegsNative, Unwinder, UnwinderNative,
 };
 
 use crate::elf::{Elf, Section};
 use crate::files::Modules;
 use crate::frame::MAX_FRAMES;
 use crate::mapping::{self, Mapping};
-use crate::registers::{instruction, register, stack_pointer};
+use crate::registers::{FRAME_POINTER, instruction, register, stack_pointer};
 
 /// A call: the address at which the thread was in the function.
 #[derive(Debug, Clone, Copy)]
@@ -46,62 +46,110 @@ const MOST_FILES: usize = 32;
 
 static TABLES: Mutex<Option<HashMap<std::path::PathBuf, Tables>>> = Mutex::new(None);
 
+/// Values of a frame pointer that is not known which are tried.
+const MOST_GUESSES: usize = 16;
+
 /// Returns the calls, the innermost first.
 pub(crate) fn calls(modules: &Modules, record: &Snapshot, mappings: &[Mapping]) -> Vec<Call> {
-    let read = |address: u64| {
-        let at = usize::try_from(address.wrapping_sub(record.stack_start)).map_err(|_| ())?;
-        let bytes = record.stack.get(at..).and_then(<[u8]>::first_chunk).ok_or(())?;
-        Ok(u64::from_le_bytes(*bytes))
+    let mut unwinding = Unwinding {
+        modules,
+        mappings,
+        unwinder: UnwinderNative::new(),
+        cache: CacheNative::new(),
+        loaded: Vec::new(),
     };
-    let mut thread = Thread::of(record, mappings);
-    let mut calls = Vec::new();
-    let is_code = |address| mapping::find(mappings, address).is_some_and(|it| it.is_executable);
-    if !is_code(thread.instruction) {
-        // It has called something that is no code, so the caller is at the top of the stack.
-        calls.push(Call { address: thread.instruction });
-        match thread.caller_of_nothing(&read).filter(|address| is_code(*address)) {
-            Some(caller) => thread.instruction = caller,
-            None => return calls,
+    let (mut calls, mut is_whole) = unwinding.calls(record);
+    if is_whole || register(record, FRAME_POINTER) != UNKNOWN {
+        return calls;
+    }
+    // It was looked at from outside. The first function that needs the pointer has its return
+    // address right behind the place to which it leads. With a wrong one, calls are left out.
+    let words = record.stack.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+    let returns = (record.stack_start..).step_by(8).zip(words);
+    let returns =
+        returns.filter(|(at, word)| *at > stack_pointer(record) && unwinding.is_code(*word));
+    let returns: Vec<u64> = returns.map(|(at, _)| at).take(MOST_GUESSES).collect();
+    let mut guess = record.clone();
+    for at in returns {
+        guess.registers[FRAME_POINTER] = at - 8;
+        let found = unwinding.calls(&guess);
+        if found.0.len() > calls.len() {
+            (calls, is_whole) = found;
+        }
+        if is_whole {
+            break;
         }
     }
-    let is_first_a_return = !calls.is_empty();
-    let mut unwinder = UnwinderNative::<Bytes, _>::new();
-    let mut cache = CacheNative::<_>::new();
-    let mut registers = thread.registers;
-    let mut loaded: Vec<(u64, Option<File>)> = Vec::new();
-    let mut read = read;
-    let mut next = if is_first_a_return {
-        FrameAddress::from_return_address(thread.instruction)
-    } else {
-        Some(FrameAddress::from_instruction_pointer(thread.instruction))
-    };
-    while let Some(frame) = next
-        && calls.len() < MAX_FRAMES
-    {
-        let address = frame.address_for_lookup();
-        let Some(mapping) = mapping::find(mappings, address).filter(|it| it.is_executable) else {
-            break;
-        };
-        calls.push(Call { address });
-        let index = loaded.iter().position(|(start, _)| *start == mapping.start);
-        let index = index.unwrap_or_else(|| {
-            let file = File::of(modules, mapping);
-            if let Some(file) = &file {
-                unwinder.add_module(file.module(mapping));
-            }
-            loaded.push((mapping.start, file));
-            loaded.len() - 1
-        });
-        let file = loaded[index].1.as_ref();
-        let caller = match file.and_then(|file| file.caller(frame, &mut registers, &mut read)) {
-            Some(caller) => Some(caller),
-            None => {
-                unwinder.unwind_frame(frame, &mut registers, &mut cache, &mut read).ok().flatten()
-            }
-        };
-        next = caller.and_then(FrameAddress::from_return_address);
-    }
     calls
+}
+
+/// The state that the guesses of one stack share.
+struct Unwinding<'a> {
+    modules: &'a Modules,
+    mappings: &'a [Mapping],
+    unwinder: UnwinderNative<Bytes, MayAllocateDuringUnwind>,
+    cache: CacheNative<MayAllocateDuringUnwind>,
+    /// By their start.
+    loaded: Vec<(u64, Option<File>)>,
+}
+
+impl Unwinding<'_> {
+    fn is_code(&self, address: u64) -> bool {
+        mapping::find(self.mappings, address).is_some_and(|it| it.is_executable)
+    }
+
+    /// Returns the calls, and `true` if the outermost one is among them.
+    fn calls(&mut self, record: &Snapshot) -> (Vec<Call>, bool) {
+        let mut read = |address: u64| {
+            let at = usize::try_from(address.wrapping_sub(record.stack_start)).map_err(|_| ())?;
+            let bytes = record.stack.get(at..).and_then(<[u8]>::first_chunk).ok_or(())?;
+            Ok(u64::from_le_bytes(*bytes))
+        };
+        let mut thread = Thread::of(record, self.mappings);
+        let mut calls = Vec::new();
+        let mut next = if self.is_code(thread.instruction) {
+            Some(FrameAddress::from_instruction_pointer(thread.instruction))
+        } else {
+            // It has called something that is no code, so the caller is at the top of the stack.
+            calls.push(Call { address: thread.instruction });
+            let caller = thread.caller_of_nothing(&read).filter(|address| self.is_code(*address));
+            caller.and_then(FrameAddress::from_return_address)
+        };
+        let mut registers = thread.registers;
+        while let Some(frame) = next
+            && calls.len() < MAX_FRAMES
+        {
+            let address = frame.address_for_lookup();
+            let mapping = mapping::find(self.mappings, address).filter(|it| it.is_executable);
+            let Some(mapping) = mapping else { break };
+            calls.push(Call { address });
+            let index = self.load(mapping);
+            let file = self.loaded[index].1.as_ref();
+            let mut caller = file.and_then(|file| file.caller(frame, &mut registers, &mut read));
+            if caller.is_none() {
+                let cache = &mut self.cache;
+                match self.unwinder.unwind_frame(frame, &mut registers, cache, &mut read) {
+                    Ok(None) => return (calls, true),
+                    found => caller = found.ok().flatten(),
+                }
+            }
+            next = caller.and_then(FrameAddress::from_return_address);
+        }
+        (calls, false)
+    }
+
+    /// Returns the position of a file.
+    fn load(&mut self, mapping: &Mapping) -> usize {
+        let index = self.loaded.iter().position(|(start, _)| *start == mapping.start);
+        index.unwrap_or_else(|| {
+            let file = File::of(self.modules, mapping);
+            if let Some(file) = &file {
+                self.unwinder.add_module(file.module(mapping));
+            }
+            self.loaded.push((mapping.start, file));
+            self.loaded.len() - 1
+        })
+    }
 }
 
 /// The state of a thread with which unwinding begins.
@@ -116,14 +164,14 @@ impl Thread {
     #[cfg(target_arch = "x86_64")]
     fn of(record: &Snapshot, _: &[Mapping]) -> Self {
         let (instruction, stack) = (instruction(record), stack_pointer(record));
-        let registers = UnwindRegsNative::new(instruction, stack, register(record, 10));
+        let registers = UnwindRegsNative::new(instruction, stack, register(record, FRAME_POINTER));
         Self { instruction, registers, link: 0 }
     }
 
     #[cfg(target_arch = "aarch64")]
     fn of(record: &Snapshot, mappings: &[Mapping]) -> Self {
         let (instruction, stack) = (instruction(record), stack_pointer(record));
-        let (frame, link) = (register(record, 29), register(record, 30));
+        let (frame, link) = (register(record, FRAME_POINTER), register(record, 30));
         let mask = signed::mask(mappings);
         let registers = UnwindRegsNative::new_with_ptr_auth_mask(mask, link, stack, frame);
         Self { instruction, registers, link: registers.lr() }

@@ -6,7 +6,7 @@
 //! - The record of a crash is written at SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS and
 //!   SIGTRAP. Then the signal has its former action, which ends the process.
 //! - The record of a sample is written at SIGURG, after the host has [asked](CrashArea::ask) for
-//!   it. Then the thread goes on.
+//!   it, by the main thread and no other. Then the thread goes on, unless it is about to be killed.
 //!
 //! A record has the signal, the registers, the part of the stack above the stack pointer, and the
 //! lines of `/proc/self/maps` that say where programs and libraries lie.
@@ -31,11 +31,15 @@
 //!
 //! A worker can write anything at any time. [`CrashArea`] copies each word once, and bounds every
 //! length; what the words mean is for its caller to check.
+//!
+//! A thread that waits in a system call needs no signal, which would end many of these calls: it is
+//! [looked at](Look) from outside.
 
 mod area;
 mod context;
 mod handler;
 mod install;
+mod look;
 mod maps;
 mod query;
 mod record;
@@ -43,3 +47,5 @@ mod record;
 pub use area::{CrashArea, REGISTERS, Snapshot, WORDS};
 pub(crate) use handler::{follow, sample_instead};
 pub use install::{Notices, expect_a_sandbox, install, note_message, prepare};
+pub(crate) use look::look;
+pub use look::{Look, Ran, UNKNOWN};

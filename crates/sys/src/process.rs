@@ -18,6 +18,7 @@ mod exit;
 mod folder;
 mod foreign;
 mod last_line;
+mod look;
 mod memory;
 mod signal;
 

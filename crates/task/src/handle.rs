@@ -96,16 +96,18 @@ impl<R, B: Backend> Handle<R, B> {
         self.promise().is_pending().then_some(elapsed)
     }
 
-    /// Returns where the task is now: the calls on the stack of the thread that runs it. Blocks
-    /// until its worker has answered, for at most 100 ms; usually that takes a tenth of a
-    /// millisecond.
+    /// Returns where the task is now: the calls on the stack of the thread that runs it. Blocks for
+    /// at most 100 ms; usually a tenth of a millisecond, or some milliseconds if it does not wait.
     ///
-    /// Returns `None` if the task is not running, or if its worker does not answer: it is stopped,
-    /// waits for a device, or has replaced the handler of SIGURG. On a cluster, it is always
-    /// `None`.
+    /// A task that waits in a system call is looked at from outside, and does not notice. One that
+    /// has run on from one look to the next is asked by a signal, SIGURG. A system call that begins
+    /// in the microseconds between the second look and the signal is interrupted by it: one with a
+    /// timeout, such as `poll` or `usleep`, then fails with `EINTR`. The standard library goes on.
     ///
-    /// The signal interrupts a system call that the task waits in. The standard library and most
-    /// others continue to wait.
+    /// Returns `None` if the task is not running, or has ended meanwhile; if it runs and does not
+    /// answer, because it has blocked SIGURG or replaced its handler; if it has no processor for
+    /// long, or often waits shortly; and if this process may not look at its worker: no `/proc`,
+    /// another user, `kernel.yama.ptrace_scope` of 2 and more. On a cluster it is always `None`.
     pub fn stack(&self) -> Option<Stack> {
         if self.is_done() { None } else { self.task.stack(SAMPLE_LIMIT) }
     }

@@ -51,6 +51,11 @@ pub fn is_stopped(pid: u32) -> bool {
     state(pid) == Some('T')
 }
 
+/// Returns `true` if the main thread of a process waits for something.
+pub fn sleeps(pid: u32) -> bool {
+    state(pid) == Some('S')
+}
+
 /// Returns `true` if a thread of this process sleeps, that is, waits for something.
 pub fn thread_sleeps(thread: u32) -> bool {
     let text = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();

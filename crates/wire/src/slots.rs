@@ -28,6 +28,8 @@
 //! For a task that emits items, a fourth word counts the items that it may emit; see [`Grant`].
 //! Only the host writes it.
 //!
+//! One word for all entries says which function runs; see [`present`].
+//!
 //! Two more words hold the deadline of the section that the running task has entered. Worker and
 //! host agree through these words alone: the worker notifies the host when they are set, and the
 //! host looks at them when the section is due.
@@ -42,6 +44,7 @@
 mod grant;
 #[cfg(all(test, loom))]
 mod loom;
+mod present;
 mod word;
 
 use std::sync::Arc;
@@ -116,9 +119,10 @@ pub fn slot_tag(task: TaskId, attempt: Attempt) -> u32 {
 
 impl SlotTable {
     /// Returns the number of words that a table of `slots` entries needs: a state, a time, an item
-    /// count and a grant for each, and two for the section of the running task.
+    /// count and a grant for each, two for the section of the running task, and one for the
+    /// function that runs.
     pub const fn words(slots: u16) -> usize {
-        slots as usize * 4 + 2
+        slots as usize * 4 + 3
     }
 
     /// Creates a table over a segment of `words(slots)` words.
@@ -208,6 +212,7 @@ impl SlotTable {
     pub fn begin(&self, ring_index: u16, tag: u32, now: Monotonic) -> bool {
         self.words_of(ring_index).is_some_and(|(state, since)| {
             since.store(now.as_nanos(), Ordering::Relaxed);
+            self.enter(ring_index, tag);
             word::begin(state, tag)
         })
     }

@@ -193,7 +193,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                         }
                     };
                     let mut emitter = Emitter::new(&mut self.reporter, &self.slots, ring_index);
-                    let answer = self.runner.run(&run, owned, &mut self.lent, &mut emitter);
+                    let answer = self.runner.run(&run, slots, owned, &mut self.lent, &mut emitter);
                     emitter.finish()?;
                     answer
                 }
@@ -202,7 +202,8 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                     items.run(&self.slots, &mut self.reporter, &mut self.runner, &mut self.lent)?
                 }
             };
-            // It may store a large value, which is a part of the task.
+            // A large value is stored, or is about to be offered.
+            self.slots.leave();
             let store = self.runner.calls.store(self.runner.arenas.as_ref());
             let uncommon =
                 answer.map(|uncommon| store.outcome(*uncommon, &self.runner.calls.result));
@@ -218,8 +219,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 Turn::All => self.memory_limit.is_exceeded(),
                 Turn::Copy | Turn::Last => left.is_none(),
             };
-            let run_time = nanos;
-            let end = FinishedInline { task, attempt, ring_index, run_time, began, worn };
+            let end = FinishedInline { task, attempt, ring_index, run_time: nanos, began, worn };
             match uncommon {
                 None => self.reporter.send_end(&end, &self.runner.calls.result)?,
                 Some(outcome) => {
@@ -260,6 +260,7 @@ impl Runner {
     fn run<S: LinkSender>(
         &mut self,
         run: &Run<'_>,
+        slots: &SlotTable,
         owned: Option<OwnedArgument>,
         lent: &mut Lent,
         emitter: &mut Emitter<'_, S>,
@@ -283,7 +284,7 @@ impl Runner {
         let store = calls.offering_store(arenas.as_ref());
         let mut put = |parts: &[&[u8]]| store.put_value(parts);
         let mut outlet = ArenaOutlet { emitter, store: &store };
-        let mut caller = Caller::new(run, calls, &store, &mut put, Some(&mut outlet));
+        let mut caller = Caller::new(run, calls, &store, slots, &mut put, Some(&mut outlet));
         caller.set_owned(owned);
         caller.call(entry, run.task, argument, lent)
     }

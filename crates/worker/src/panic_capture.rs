@@ -130,15 +130,21 @@ pub(crate) fn install() {
     });
 }
 
-/// Runs `task` and turns a panic into a report.
+/// Runs `task` and turns a panic into a report. Finding names for that takes up to a tenth of a
+/// second, which is no time of the task's; `panicked` is called before.
 #[expect(clippy::inline_always, reason = "a call takes longer than all of this")]
 #[inline(always)]
-pub(crate) fn run<T>(task: impl FnOnce() -> T) -> Result<T, Box<PanicReport>> {
+pub(crate) fn run<T>(
+    task: impl FnOnce() -> T,
+    panicked: impl FnOnce(),
+) -> Result<T, Box<PanicReport>> {
     STATE.set(State::Running);
     // Only the task's own data can be left inconsistent. The event loop clears the result before it
     // is used again.
-    let outcome =
-        panic::catch_unwind(AssertUnwindSafe(task)).map_err(|payload| Box::new(report(payload)));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(task)).map_err(|payload| {
+        panicked();
+        Box::new(report(payload))
+    });
     // Looking for a note takes as long as the rest of this function.
     if STATE.replace(State::Idle) == State::Panicked {
         NOTE.take();

@@ -215,14 +215,15 @@ fn call(functions: &Functions, offset: u64, argument: Option<&SealedArgument>) -
     let entry = functions.at(offset)?;
     let (encoded, buffers) = argument.map_or((&[][..], &[][..]), |it| (it.encoded(), it.buffers()));
     let with_buffers = importing(buffers);
-    Ok(panic_capture::run(|| {
+    let task = || {
         let mut result = Vec::new();
         let mut invocation = Invocation::new(encoded, &mut result, 0);
         if !buffers.is_empty() {
             invocation.with_buffers = Some(&with_buffers);
         }
         entry(&mut invocation)
-    }))
+    };
+    Ok(panic_capture::run(task, || ()))
 }
 
 fn describe_panic(who: &str, report: &PanicReport) -> String {

@@ -7,10 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use brigade::crash::{Cause, Stack};
-use brigade::{Exit, Link, Pool, TaskError, TaskErrorKind};
+use brigade::{Exit, Link, Pool, PoolBuilder, Start, TaskError, TaskErrorKind, TaskState, worker};
 use brigade_integration::{Log, builder, square};
 use brigade_sys::misdeeds;
 use brigade_testkit::{BOUND, Gate, Pass, outcome, pass, pause, processes, wait_until};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{Timespec, poll};
+use rustix::thread::nanosleep;
 
 /// The name in a report is that of the function which calls this.
 #[inline(never)]
@@ -334,20 +337,157 @@ fn a_running_task_shows_its_stack_and_goes_on() {
     assert!(handle.stack().is_none());
 }
 
+/// Waits in calls that any signal ends, and says how they have ended.
+fn waits_in_vain(time: Duration, nth: usize) -> String {
+    let limit = Timespec::try_from(time).unwrap();
+    match nth {
+        0 => format!("{:?}", poll(&mut [], Some(&limit))),
+        1 => format!("{:?}", nanosleep(&limit)),
+        _ => {
+            let group = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+            let mut events = [epoll::Event { flags: EventFlags::IN, data: EventData::new_u64(0) }];
+            format!("{:?}", epoll::wait(&group, &mut events, Some(&limit)))
+        }
+    }
+}
+
+/// One pool of each kind whose workers are asked where they are in a different way.
+fn pools() -> [Pool; 4] {
+    let with = |change: fn(PoolBuilder) -> PoolBuilder| change(builder(1)).build().unwrap();
+    [
+        with(|it| it.start(Start::Exec)),
+        with(|it| it.start(Start::Fork)),
+        with(|it| it.link(Link::Ipc)),
+        with(PoolBuilder::fresh_process_per_task),
+    ]
+}
+
 #[test]
-fn a_task_that_is_looked_at_sleeps_as_long_as_it_wants() {
-    fn sleeps(millis: u64) -> bool {
+fn a_task_that_is_too_late_has_no_value_of_its_killers_making() {
+    const LIMIT: Duration = Duration::from_millis(30);
+    fn waits(nth: usize) -> String {
+        waits_in_vain(BOUND, nth)
+    }
+    fn waits_in_a_section(nth: usize) -> String {
+        let _guard = worker::expires(LIMIT);
+        waits(nth)
+    }
+    for pool in pools() {
+        for nth in 0..3 {
+            for _ in 0..3 {
+                let task = pool.task(waits).deadline(LIMIT).submit(nth).unwrap();
+                let error = outcome(task).unwrap_err();
+                assert!(error.is_deadline() && error.stack().is_some(), "{nth}: {error}");
+                let error = outcome(pool.submit(waits_in_a_section, nth).unwrap()).unwrap_err();
+                assert!(error.is_deadline(), "{nth}: {error}");
+                let handle = pool.submit(waits, nth).unwrap();
+                wait_until("the call", BOUND, || shows(handle.stack(), "waits_in_vain"));
+                assert!(handle.kill());
+                let error = outcome(handle).unwrap_err();
+                assert!(matches!(error.kind(), TaskErrorKind::Killed), "{nth}: {error}");
+            }
+            // An item of a map travels with others.
+            let items = pool.map(waits, [nth, nth, nth]).deadline(LIMIT);
+            for item in items {
+                assert!(item.unwrap_err().is_deadline());
+            }
+        }
+    }
+}
+
+/// Returns `true` if a task waits in a system call.
+fn waits_in(pool: &Pool, handle: &brigade::Handle<String>) -> bool {
+    let worker = pool.worker_pids()[0];
+    let copy = processes::children_of(worker).first().copied();
+    handle.state() == TaskState::Running && processes::sleeps(copy.unwrap_or(worker))
+}
+
+#[test]
+fn a_task_that_waits_does_not_notice_that_it_is_looked_at() {
+    const TIME: Duration = Duration::from_millis(300);
+    fn waits(nth: usize) -> String {
+        std::hint::black_box(waits_in_vain(TIME, nth))
+    }
+    fn sleeps(_: usize) -> String {
+        pause(TIME);
+        std::hint::black_box("Ok(0)".to_owned())
+    }
+    for pool in pools() {
+        pool.warm_up().unwrap();
+        for nth in 0..4 {
+            let (handle, function) = match nth {
+                3 => (pool.submit(sleeps, nth).unwrap(), "sleeps"),
+                _ => (pool.submit(waits, nth).unwrap(), "waits_in_vain"),
+            };
+            let mut stacks = Vec::new();
+            // A signal that came just when it began to wait would interrupt it.
+            wait_until("the call", BOUND, || waits_in(&pool, &handle));
+            while !handle.is_done() {
+                stacks.extend(handle.stack().filter(|_| stacks.len() < 100));
+            }
+            let ended = outcome(handle).unwrap();
+            assert!(ended.contains("Ok") && stacks.len() > 20, "{nth}: {ended}");
+            let stack = stacks.swap_remove(20);
+            assert!(stack.to_string().contains(function), "{stack}");
+        }
+    }
+}
+
+#[test]
+fn a_stack_is_that_of_the_task_and_no_other() {
+    #[inline(never)]
+    fn spins(count: u64) -> u64 {
+        (0..std::hint::black_box(count)).fold(0, |sum, next| std::hint::black_box(sum + next))
+    }
+    fn runs_first(count: u64) -> u64 {
+        std::hint::black_box(spins(count)) + 1
+    }
+    fn runs_second(count: u64) -> u64 {
+        std::hint::black_box(spins(count)) + 2
+    }
+    for link in [Link::Ring, Link::Ipc] {
+        let pool = pool(link);
+        let tasks: Vec<_> = (0..2_000)
+            .flat_map(|_| {
+                let first = (pool.submit(runs_first, 3_000).unwrap(), "runs_second");
+                [first, (pool.submit(runs_second, 3_000).unwrap(), "runs_first")]
+            })
+            .collect();
+        for (handle, other) in tasks {
+            if handle.state() == TaskState::Running {
+                let stack = handle.stack().map(|stack| stack.to_string()).unwrap_or_default();
+                assert!(!stack.contains(other), "{stack}");
+            }
+        }
+        let long = pool.submit(runs_first, 1 << 30).unwrap();
+        wait_until("the function", BOUND, || shows(long.stack(), "runs_first"));
+        assert!(long.kill());
+    }
+}
+
+#[test]
+fn a_thread_that_blocks_signals_shows_no_other_one() {
+    fn helps() {
+        thread::park_timeout(BOUND);
+        std::hint::black_box(());
+    }
+    fn blocks(_: u64) -> u64 {
+        thread::spawn(helps);
+        brigade_sys::signals::block_in_thread();
         let begin = std::time::Instant::now();
-        pause(Duration::from_millis(millis));
-        begin.elapsed() >= Duration::from_millis(millis)
+        while begin.elapsed() < BOUND {}
+        0
     }
-    let pool = pool(Link::default());
-    let handle = pool.submit(sleeps, 100).unwrap();
-    let mut looks = 0;
-    while !handle.is_done() {
-        looks += u32::from(handle.stack().is_some());
+    let is_own = |stack: Option<&Stack>| stack.is_none_or(Stack::is_main_thread);
+    for pool in pools() {
+        let limit = Duration::from_millis(100);
+        let handle = pool.task(blocks).deadline(limit).submit(0).unwrap();
+        while !handle.is_done() {
+            assert!(is_own(handle.stack().as_ref()));
+        }
+        let error = outcome(handle).unwrap_err();
+        assert!(error.is_deadline() && is_own(error.stack()), "{error:#}");
     }
-    assert!(outcome(handle).unwrap() && looks > 0, "{looks} looks");
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Task for TaskCell {
     }
 
     fn stack(&self, timeout: Duration) -> Option<Stack> {
-        self.backend().stack(self.task_ref()?, timeout)
+        self.backend().stack(self.task_ref()?, Some(timeout))
     }
 
     fn cancel(&self) {

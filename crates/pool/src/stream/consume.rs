@@ -12,9 +12,6 @@ use super::flat::{self, Turn};
 use super::machine::Stall;
 use super::{Item, Stream};
 
-/// A worker has this long to say where its task is when a stall is reported.
-const SAMPLE_LIMIT: Duration = Duration::from_millis(5);
-
 /// The answer to a look for an item.
 enum Next<R> {
     Item(Item<R>),
@@ -131,8 +128,8 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
         }
     }
 
-    /// Reports a stall, and where the task is that has been running longest. Returns the time at
-    /// which to look again.
+    /// Reports a stall, and where the task is that has been running longest, if it waits there.
+    /// Returns the time at which to look again.
     fn look_for_stall(&self, now: Instant) -> Option<Instant> {
         let after = self.settings.stall_after;
         if after.is_zero() {
@@ -142,7 +139,7 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
         let (stall, look_again) = self.with_machine(|machine| machine.wait(time, after));
         if let Some(Stall { quiet, waiting, submitted, oldest }) = stall {
             let label = self.settings.task.label.clone();
-            let (task, stack) = self.shared.longest_stack(SAMPLE_LIMIT).unzip();
+            let (task, stack) = self.shared.longest_stack().unzip();
             let (task, stack) = (task.map(field::display), stack.map(field::display));
             note!(
                 self.shared,

@@ -1,14 +1,22 @@
 //! Asks a worker where it is.
 //!
-//! A request is a number in the shared memory and a signal. The worker's handler writes a record,
-//! and sends a packet, for which the reaper notifies everybody who waits. A worker that is stopped,
-//! blocks the signal, or waits in the kernel for a device, does not answer, so each wait ends.
+//! A worker that waits in the kernel is looked at from outside, which it does not notice. One that
+//! runs is asked: a request is a number in the shared memory and a signal. The worker's handler
+//! writes a record, and sends a packet, for which the reaper notifies everybody who waits. A worker
+//! that blocks the signal does not answer, so each wait ends.
+//!
+//! A signal ends many system calls with a timeout early. So a worker is asked only if it has run on
+//! between two looks, and has neither waited nor been waiting for a processor, perhaps at the end
+//! of such a call. What is left is a call that it begins between the second look and the signal.
+//!
+//! Before a kill, a worker is asked in any case, and does not go on after that.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_crash::{CrashReport, Stack};
 use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::crash::{Look, Ran};
 use brigade_sys::process::Exit;
 
 use crate::workers::worker_process::{ProcessState, WorkerProcess};
@@ -28,12 +36,36 @@ impl Asked {
     }
 }
 
+/// Time between two looks at a worker that does not wait.
+const PAUSE: Duration = Duration::from_micros(100);
+
 impl WorkerProcess {
-    /// Asks the worker where it is, and returns its stack; `None` if it does not answer in time.
-    pub fn sample(&self, timeout: Duration) -> Option<Stack> {
-        let deadline = clock::now().saturating_add(timeout);
+    /// Looks where the worker is, and returns its stack. One that runs is asked if it may answer
+    /// until `timeout`, and `None` is returned if it does not.
+    pub fn sample(&self, timeout: Option<Duration>) -> Option<Stack> {
+        let (area, files) = self.crash_area()?;
+        let process = self.process().filter(|process| self.is_worker(process.pid()))?;
+        let deadline = clock::now().saturating_add(timeout.unwrap_or(PAUSE));
         let samples = self.samples();
-        let request = self.ask()?;
+        let mut before: Option<Ran> = None;
+        loop {
+            let now = match process.look(area.copy()) {
+                Look::Waits(record) => return Some(Stack::new(*record, *files)),
+                Look::Hidden => return None,
+                Look::Runs(now) => now,
+            };
+            match before {
+                Some(before) if now.has_run_since(before) => break,
+                Some(before) if !now.may_have_waited_since(before) => {}
+                _ => before = Some(now),
+            }
+            if clock::now() >= deadline {
+                return None;
+            }
+            drop(samples.arrived.wait_timeout(samples.requests.lock(), PAUSE));
+        }
+        timeout?;
+        let request = self.ask(area.ask())?;
         let mut requests = samples.requests.lock();
         while !self.has_answered(request) {
             let left = deadline.saturating_since(clock::now());
@@ -46,9 +78,13 @@ impl WorkerProcess {
         self.answer(request)
     }
 
-    /// Sends a request, and returns its number.
-    pub(crate) fn ask(&self) -> Option<u64> {
-        let request = self.crash_area()?.0.ask();
+    /// Asks the worker where it is, for the last time: it does not go on.
+    pub(crate) fn ask_last(&self) -> Option<u64> {
+        self.ask(self.crash_area()?.0.ask_last())
+    }
+
+    /// Sends the signal of a request, and returns its number.
+    fn ask(&self, request: u64) -> Option<u64> {
         // Before the signal, because the notice may arrive at once.
         self.samples().requests.lock().open += 1;
         self.signal_for_sample().then_some(request)

@@ -11,6 +11,7 @@
 
 mod debug;
 mod given;
+mod gone;
 mod streams;
 mod thread;
 
@@ -252,7 +253,7 @@ impl WorkerProcess {
     /// Sends the signal that asks for a sample. Does nothing if the worker is the child of the
     /// process that was started: the signal would not reach it.
     pub(crate) fn signal_for_sample(&self) -> bool {
-        self.running.get().is_some_and(|it| it.process.signal(Signal::Urgent).is_ok())
+        self.running.get().is_some_and(|it| it.process.signal_main_thread(Signal::Urgent).is_ok())
     }
 
     /// Lets others run before the process, which is about to end.

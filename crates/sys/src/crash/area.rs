@@ -30,6 +30,10 @@ pub(super) mod field {
     pub(in crate::crash) const STACK_LENGTH: usize = 14;
     pub(in crate::crash) const MAPS_LENGTH: usize = 15;
     pub(in crate::crash) const MESSAGE_LENGTH: usize = 16;
+    /// In the record of samples: not 0 if the process is killed after this one.
+    pub(in crate::crash) const IS_LAST: usize = 17;
+    /// In the record of samples: the copy that is sampled in place of the process, or 0.
+    pub(in crate::crash) const COPY: usize = 18;
     pub(in crate::crash) const REGISTERS: usize = 24;
     pub(in crate::crash) const MESSAGE: usize = 64;
     pub(in crate::crash) const MAPS: usize = MESSAGE + super::MESSAGE_BYTES / 8;
@@ -124,6 +128,20 @@ impl CrashArea {
     pub fn ask(&self) -> u64 {
         // Only the host writes the word. If the worker does, its answers do not count.
         self.sample_record()[field::REQUEST].fetch_add(1, Ordering::AcqRel).wrapping_add(1)
+    }
+
+    /// Begins the last request before the process is killed: the thread does not go on after the
+    /// sample.
+    pub fn ask_last(&self) -> u64 {
+        self.sample_record()[field::IS_LAST].store(1, Ordering::Release);
+        self.ask()
+    }
+
+    /// Returns the number that the copy which runs in place of the process has for it, if there is
+    /// one.
+    pub fn copy(&self) -> Option<u32> {
+        let copy = int(&self.sample_record()[field::COPY]).unsigned_abs();
+        (copy != 0).then_some(copy)
     }
 
     /// Returns `true` if the sample of a request, or of a later one, is there.

@@ -34,7 +34,6 @@ pub(super) struct Installed {
     pub(super) overflow_handler: Option<libc::sigaction>,
     /// The thread that writes the record of the crash; 0 before.
     pub(super) crashing: AtomicI32,
-    pub(super) is_sampling: AtomicBool,
     /// The kernel may be asked for single mappings. A sandbox may forbid that.
     pub(super) may_query: AtomicBool,
 }
@@ -61,6 +60,9 @@ static SAMPLED: AtomicI32 = AtomicI32::new(0);
 /// Lets a copy of this process be sampled in its place, or this process itself if it is 0.
 pub(crate) fn sample_instead(copy: libc::pid_t) {
     SAMPLED.store(copy, Ordering::Relaxed);
+    if let Some(installed) = installed() {
+        installed.sample.set_int(field::COPY, copy);
+    }
 }
 
 /// Lets this copy record its crashes in place of the process that it is a copy of.
@@ -132,34 +134,48 @@ fn crashed(
     handler
 }
 
-/// Records where the thread is, and lets it go on.
+/// Records where the main thread is, which runs the tasks. It goes on, or waits for the end of the
+/// process if it is about to be killed: a system call that this signal has interrupted would
+/// otherwise return to the task, whose value would be an error of our making.
 pub(super) unsafe extern "C" fn on_sample(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
     let Some(installed) = installed() else { return };
     let copy = SAMPLED.load(Ordering::Relaxed);
     if copy != 0 {
         // SAFETY: a child that is not reaped, so the number is its own.
-        unsafe { libc::kill(copy, libc::SIGURG) };
+        unsafe { syscall!(libc::SYS_tgkill, copy, copy, libc::SIGURG) };
+        return;
+    }
+    // SAFETY: both only ask for a number.
+    if unsafe { libc::gettid() != libc::getpid() } {
         return;
     }
     // SAFETY: the kernel passes a valid structure to handlers with SA_SIGINFO.
-    let context = unsafe { &*context.cast::<ucontext_t>() };
-    let record = installed.sample;
-    let request = record.get(field::REQUEST);
-    if request == record.get(field::ANSWER) || installed.is_sampling.swap(true, Ordering::AcqRel) {
-        return;
+    installed.sample(unsafe { &*context.cast::<ucontext_t>() });
+    while installed.sample.get(field::IS_LAST) != 0 {
+        // SAFETY: no descriptors are passed.
+        unsafe { libc::poll(ptr::null_mut(), 0, -1) };
     }
-    // SAFETY: the C library has an error number for each thread.
-    let error = unsafe { libc::__errno_location() };
-    // SAFETY: as above; the code that was interrupted may be about to read it.
-    let before = unsafe { *error };
-    let stack_pointer = record.begin(libc::SIGURG, None, context);
-    record.finish(&installed.maps(), stack_pointer, 0);
-    record.complete();
-    record.0[field::ANSWER].store(request, Ordering::Release);
-    installed.notify(&installed.notices.sampled);
-    installed.is_sampling.store(false, Ordering::Release);
-    // SAFETY: as above.
-    unsafe { *error = before };
+}
+
+impl Installed {
+    fn sample(&self, context: &ucontext_t) {
+        let record = self.sample;
+        let request = record.get(field::REQUEST);
+        if request == record.get(field::ANSWER) {
+            return;
+        }
+        // SAFETY: the C library has an error number for each thread.
+        let error = unsafe { libc::__errno_location() };
+        // SAFETY: as above; the code that was interrupted may be about to read it.
+        let before = unsafe { *error };
+        let stack_pointer = record.begin(libc::SIGURG, None, context);
+        record.finish(&self.maps(), stack_pointer, 0);
+        record.complete();
+        record.0[field::ANSWER].store(request, Ordering::Release);
+        self.notify(&self.notices.sampled);
+        // SAFETY: as above.
+        unsafe { *error = before };
+    }
 }
 
 impl Installed {

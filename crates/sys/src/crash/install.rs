@@ -116,7 +116,6 @@ pub fn install(
         abort_message,
         overflow_handler,
         crashing: AtomicI32::new(0),
-        is_sampling: AtomicBool::new(false),
         may_query: AtomicBool::new(true),
     };
     INSTALLED.store(Box::into_raw(Box::new(installed)), Ordering::Release);

@@ -14,7 +14,7 @@ use super::maps::Maps;
 use super::query::{Line, Which, for_each_code, query};
 
 /// Code below the stack pointer may use this much of the stack (the red zone of the x86-64 ABI).
-const RED_ZONE: usize = 128;
+pub(super) const RED_ZONE: usize = 128;
 
 /// The list of mappings.
 pub(super) struct MapsFile {

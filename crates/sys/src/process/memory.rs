@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use rustix::io::Errno;
 
-use super::{Process, State};
+use super::Process;
 use crate::clock::Monotonic;
 use crate::foreign_memory;
 use crate::wait::wait_readable;
@@ -21,12 +21,9 @@ impl Process {
         const PART: usize = 4 << 20;
         for (part, bytes) in bytes.chunks(PART).enumerate() {
             let _not_reaped = self.memory.read().unwrap_or_else(PoisonError::into_inner);
-            let mut state = self.state();
-            self.note_loss(&mut state);
-            if !matches!(*state, State::Unreaped) {
+            if !self.is_unreaped() {
                 return Err(Errno::SRCH.into());
             }
-            drop(state);
             let address = address.saturating_add((part * PART) as u64);
             // SAFETY: a child of this process, which nobody reaps as long as this lock is held.
             unsafe { foreign_memory::copy_to(self.number(), address, bytes)? };

@@ -11,6 +11,7 @@ use brigade_sys::numbers::{Numbers, SharedNumbers};
 use brigade_wire::codec::chain;
 use brigade_wire::codec::parts::{self, Table};
 use brigade_wire::link::ARENA_THRESHOLD;
+use brigade_wire::slots::SlotTable;
 use brigade_wire::{Attempt, Location, Outcome, PanicReport, Run, TaskId};
 
 use super::offered::{Kept, Offered};
@@ -154,6 +155,7 @@ pub(super) struct Caller<'a> {
     /// `true` if the task has deadlines or a trace context.
     has_details: bool,
     store: &'a Store<'a>,
+    slots: &'a SlotTable,
     invocation: Invocation<'a>,
     offered: &'a mut Option<Offered>,
     has_sent_large: &'a mut bool,
@@ -165,6 +167,7 @@ impl<'a> Caller<'a> {
         run: &'a Run<'a>,
         calls: &'a mut Calls,
         store: &'a Store<'a>,
+        slots: &'a SlotTable,
         put: &'a mut StoreLarge<'a>,
         outlet: Option<&'a mut (dyn Outlet + 'a)>,
     ) -> Self {
@@ -178,7 +181,7 @@ impl<'a> Caller<'a> {
         invocation.outlet = outlet;
         let has_details =
             run.limits.are_some() || run.trace_context.is_some() || run.granted.is_some();
-        Self { run, has_details, store, invocation, offered, has_sent_large }
+        Self { run, has_details, store, slots, invocation, offered, has_sent_large }
     }
 
     /// Sets the argument of the next call, or its parts, if it has memory of its own.
@@ -210,12 +213,12 @@ impl<'a> Caller<'a> {
         if self.has_details {
             context::set_details(self.run);
         }
-        let (attempt, store) = (self.run.attempt, self.store);
+        let store = self.store;
         let performed = if self.run.has_buffers {
             self.perform_with_buffers(entry, id, argument, lent)
         } else {
             self.invocation.argument = argument;
-            perform(entry, id, attempt, &mut self.invocation)
+            perform(entry, id, (self.run.attempt, store, self.slots), &mut self.invocation)
         };
         store.origin.end_copy();
         context::leave();
@@ -254,7 +257,8 @@ impl<'a> Caller<'a> {
         let mut invocation = self.invocation.reborrow();
         invocation.argument = argument;
         invocation.with_buffers = Some(&with_buffers);
-        let performed = perform(entry, id, self.run.attempt, &mut invocation);
+        let performed =
+            perform(entry, id, (self.run.attempt, self.store, self.slots), &mut invocation);
         let has_buffers = invocation.has_buffers;
         self.invocation.has_buffers = has_buffers;
         performed
@@ -269,11 +273,11 @@ type Performed = Result<Result<(), Box<EntryError>>, Box<PanicReport>>;
 fn perform(
     entry: EntryPoint,
     id: TaskId,
-    attempt: Attempt,
+    (attempt, store, slots): (Attempt, &Store<'_>, &SlotTable),
     invocation: &mut Invocation<'_>,
 ) -> Performed {
     context::enter(id, attempt);
-    panic_capture::run(|| {
+    let task = || {
         if task_span::are_wanted() {
             // Calls the subscriber, which may panic.
             let _span = task_span::enter(id, attempt);
@@ -283,6 +287,10 @@ fn perform(
         }
         // A processor stalls when it moves what was just written in smaller parts.
         .map_err(Box::new)
+    };
+    panic_capture::run(task, || {
+        store.origin.end_copy();
+        slots.leave();
     })
 }
 

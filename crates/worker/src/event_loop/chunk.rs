@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic, Ticks};
 use brigade_wire::link::LinkSender;
-use brigade_wire::slots::SlotTable;
+use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{Chunk, FromWorker, Item, Outcome, Run, TaskId, items};
 
 use super::caller::{Answer, Caller, Uncommon};
@@ -43,7 +43,7 @@ impl Items<'_> {
         let mut rest = argument(arenas.as_ref(), self.run).unwrap_or_default();
         let store = calls.store(arenas.as_ref());
         let mut put = |parts: &[&[u8]]| store.put_value(parts);
-        let mut caller = Caller::new(self.run, calls, &store, &mut put, None);
+        let mut caller = Caller::new(self.run, calls, &store, slots, &mut put, None);
         let begun = slots.item_count(ring_index);
         let mut ticks = Ticks::new();
         for index in 0..self.chunk.items {
@@ -61,6 +61,8 @@ impl Items<'_> {
                     let outcome = store.outcome(*uncommon, caller.value());
                     let item = Item { ring_index, index, outcome };
                     reporter.send_unannounced(&FromWorker::Item(item))?;
+                    // It has left if it has panicked.
+                    slots.enter(ring_index, slot_tag(task, self.run.attempt));
                 }
             }
             // Reading the exact time costs more than a short item.

@@ -7,7 +7,7 @@ use super::*;
 /// Runs a task that must panic and returns the report.
 fn panic_of(task: impl FnOnce()) -> PanicReport {
     install();
-    *run(task).expect_err("the task did not panic")
+    *run(task, || ()).expect_err("the task did not panic")
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn literal_messages_and_other_payloads_are_reported() {
 #[test]
 fn a_value_passes_through_and_the_next_panic_is_captured() {
     install();
-    assert_eq!(run(|| 5).map_err(|report| report.message), Ok(5));
+    assert_eq!(run(|| 5, || ()).map_err(|report| report.message), Ok(5));
     assert_eq!(panic_of(|| panic!("after a value")).message, "after a value");
 }
 
@@ -81,7 +81,7 @@ fn a_panic_that_the_task_resumes_keeps_its_location() {
 fn panics_are_captured_only_on_the_task_thread_during_the_task() {
     let elsewhere = || std::thread::spawn(is_running).join().expect("no panic");
     assert!(!is_running());
-    let inside = run(|| (is_running(), elsewhere()));
+    let inside = run(|| (is_running(), elsewhere()), || ());
     assert!(matches!(inside, Ok((true, false))));
     assert!(!is_running());
     let _ = panic_of(|| panic!("ended by a panic"));

@@ -52,7 +52,7 @@ pub fn kill_with_sample(owner: &impl Supervised, process: &Arc<WorkerProcess>, a
     let reaper = &owner.supervisor().reaper;
     // Otherwise it is being started, is dead already, or nobody would receive its answer.
     let may_answer = process.state() == ProcessState::Connected && reaper.receives();
-    match may_answer.then(|| process.ask()).flatten() {
+    match may_answer.then(|| process.ask_last()).flatten() {
         None => kill(owner, process, at_once),
         Some(request) => {
             process.samples().requests.lock().last = Some(request);

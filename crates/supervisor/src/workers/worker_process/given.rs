@@ -20,4 +20,9 @@ impl WorkerProcess {
     pub(crate) fn crash_area(&self) -> Option<&(CrashArea, Files)> {
         self.crash_area.get()
     }
+
+    /// Returns `true` if a process is the worker, and not a wrapper that has started it.
+    pub(crate) fn is_worker(&self, pid: u32) -> bool {
+        self.worker_pid.get() == Some(&pid)
+    }
 }

@@ -1,0 +1,74 @@
+//! The word that says which function runs.
+//!
+//! The state of an entry stays *running* after the function has returned. This word does not: the
+//! worker clears it when the function has returned or panicked, before it finds names for the panic
+//! and before it sends anything. So the host knows whether what it sees of a worker, such as its
+//! stack, belongs to a task, and that the time of a task is over although its outcome is not there.
+//!
+//! It is written before the state becomes *running*, so that no task has that state without having
+//! had the word. A worker may lie: the host does not wait for long on its account.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::SlotTable;
+
+/// No function runs.
+const NOTHING: u64 = 0;
+
+fn word_of(ring_index: u16, tag: u32) -> u64 {
+    (u64::from(ring_index) + 1) << 32 | u64::from(tag)
+}
+
+impl SlotTable {
+    /// Worker: says that the function of a task runs. [`begin`](Self::begin) does so.
+    #[inline]
+    pub fn enter(&self, ring_index: u16, tag: u32) {
+        self.present().store(word_of(ring_index, tag), Ordering::Release);
+    }
+
+    /// Worker: says that the function has returned or panicked.
+    #[inline]
+    pub fn leave(&self) {
+        self.present().store(NOTHING, Ordering::Release);
+    }
+
+    /// Host: returns `true` if the function of this task runs. If it did when the task was seen to
+    /// be running before, it has run all the time.
+    pub fn runs(&self, ring_index: u16, tag: u32) -> bool {
+        self.present().load(Ordering::Acquire) == word_of(ring_index, tag)
+    }
+
+    #[inline]
+    fn present(&self) -> &AtomicU64 {
+        &self.segment.words()[usize::from(self.slots) * 4 + 2]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brigade_sys::clock::now;
+
+    use super::super::tests::tables;
+
+    #[test]
+    fn the_host_sees_which_function_runs() {
+        let (host, worker) = tables();
+        host.arm(3, 7);
+        assert!(!host.runs(3, 7));
+        assert!(worker.begin(3, 7, now()));
+        assert!(host.runs(3, 7) && !host.runs(3, 8) && !host.runs(2, 7));
+        worker.leave();
+        assert!(!host.runs(3, 7));
+        worker.enter(3, 7);
+        assert!(host.runs(3, 7));
+    }
+
+    #[test]
+    fn the_first_entry_without_a_tag_is_not_nothing() {
+        let (host, worker) = tables();
+        worker.enter(0, 0);
+        assert!(host.runs(0, 0));
+        worker.leave();
+        assert!(!host.runs(0, 0));
+    }
+}
