@@ -7,8 +7,7 @@
 //!
 //! 1. The lock on the state is held while a group is signalled and while a zombie is reaped; so a
 //!    group is never signalled after its leader was reaped.
-//! 2. Before the leader is reaped the rest of its group is killed, while its number is still
-//!    reserved.
+//! 2. Before the leader is reaped the rest of its group is killed, while its number is reserved.
 //! 3. Waiting happens without the lock and leaves the zombie alone, so it never holds up a signal.
 
 mod descendants;

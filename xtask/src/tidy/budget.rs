@@ -29,7 +29,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scheduler", 4540),
     ("status", 800),
     ("supervisor", 4510),
-    ("sys", 9090),
+    ("sys", 9100),
     ("task", 2600),
     ("testkit", 1000),
     ("testkit-core", 300),
@@ -37,7 +37,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("timer", 1900),
     ("trace", 500),
     ("windows", 300),
-    ("wire", 3920),
+    ("wire", 3930),
     ("worker", 3510),
 ];
 
