@@ -9,6 +9,7 @@ use brigade_sys::clock::now;
 use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::crash::{CrashArea, Notices, WORDS, install};
 use brigade_sys::segment::Segment;
+use brigade_sys::signals::block_in_thread;
 use brigade_testkit_core::BOUND;
 use brigade_testkit_core::processes::{self, Signal};
 
@@ -20,19 +21,21 @@ fn a_sample_has_the_calls_of_the_thread_and_is_announced() {
     let (host, worker) = ControlSocket::pair().unwrap();
     let notices = Notices { crashed: vec![1], sampled: vec![2] };
     install(&segment, 0, worker.as_fd(), notices).unwrap();
-    let sample = || {
-        let request = area.ask();
-        processes::hit(process::id(), Signal::URG);
-        let arrived = match host.receive(Some(now().saturating_add(BOUND)), None).unwrap() {
-            Received::Packet { bytes, .. } => bytes,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!((arrived, area.has_answered(request)), (vec![2], true));
-        Stack::new(area.answer(request).unwrap(), Files::OfThisProcess)
+    // The signal is for the process, and only the main thread, which waits for this one, answers.
+    block_in_thread();
+    let request = area.ask();
+    processes::hit(process::id(), Signal::URG);
+    let arrived = match host.receive(Some(now().saturating_add(BOUND)), None).unwrap() {
+        Received::Packet { bytes, .. } => bytes,
+        other => panic!("{other:?}"),
     };
-    // The kernel prefers the main thread, which waits for this one, but this one may be sooner.
-    let stack = (0..1000).map(|_| sample()).find(Stack::is_main_thread).unwrap();
-    assert!(!stack.is_partial() && stack.place().is_some_and(|place| place.contains(" + 0x")));
+    assert_eq!((arrived, area.has_answered(request)), (vec![2], true));
+    let stack = Stack::new(area.answer(request).unwrap(), Files::OfThisProcess);
+    assert!(
+        stack.is_main_thread()
+            && !stack.is_partial()
+            && stack.place().is_some_and(|place| place.contains(" + 0x"))
+    );
     let names: Vec<_> = stack.frames().iter().filter_map(Frame::function).collect();
     if cfg!(feature = "backtrace") {
         let main = stack.frames().iter().rfind(|it| it.function() == Some("sample::main"));
