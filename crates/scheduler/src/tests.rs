@@ -11,7 +11,6 @@ mod model;
 mod needs;
 mod play;
 mod random;
-mod reaping;
 mod retries;
 mod scaling;
 mod scenarios;

@@ -164,9 +164,7 @@ fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: 
         Verdict::Denied { .. } => KillCause::Denied,
         Verdict::Exceeded { .. } => KillCause::Limit,
     });
-    // Looked up when it is handled.
-    let gone = false;
-    let interrupted_by = WorkerDeath { interrupted: attempts, cause, gone, end };
+    let interrupted_by = WorkerDeath { interrupted: attempts, cause, end };
     let event = Event::Died { worker, death: Box::new(interrupted_by) };
     let data = EventData::Death(Box::new(DeathReport { worker, pid, death, interrupted }));
     shared.remove_dead(worker, event, data);

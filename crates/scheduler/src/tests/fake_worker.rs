@@ -8,9 +8,7 @@ use brigade_ids::{Attempt, Revocation, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
 use super::model::Data;
-use crate::{
-    Event, FailedItems, Failure, InterruptedAttempt, KillCause, Observation, Stage, Usage,
-};
+use crate::{Event, FailedItems, Failure, InterruptedAttempt, KillCause, Observation, Usage};
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
 pub(super) struct FakeWorker {
@@ -33,8 +31,6 @@ pub(super) struct FakeWorker {
     pub(super) terminated: bool,
     /// The reason why the pool killed it.
     pub(super) cause: Option<KillCause>,
-    /// The task because of which the pool killed it, if it is no chunk.
-    pub(super) condemned: Option<TaskId>,
     /// Start of the time in which it was asked to stop and idle.
     pub(super) leaving_since: Option<Monotonic>,
     pub(super) idle_since: Option<Monotonic>,
@@ -86,7 +82,6 @@ impl FakeWorker {
             lies: false,
             terminated: false,
             cause: None,
-            condemned: None,
             leaving_since: None,
             idle_since: None,
             ready_since: None,
@@ -136,9 +131,7 @@ impl FakeWorker {
             _ => None,
         };
         let used = |since| usage(now.saturating_since(since));
-        let has_ended = self.is_honest() && self.answered.iter().any(|frame| frame.id == task);
-        let stage = if has_ended { Stage::Ended } else { Stage::Runs };
-        Observation { began, section: self.section, usage: began.map(used), stage }
+        Observation { began, section: self.section, usage: began.map(used) }
     }
 
     /// Returns `true` if it has no frames, as far as the scheduler can know.
