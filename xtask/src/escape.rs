@@ -19,8 +19,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the program that the build of the tests has made.
+/// Builds the program, which no test needs, and makes brief attempts.
 pub(crate) fn check() -> Result<(), String> {
+    Invocation::cargo("build -p brigade-escape").counted().run()?;
     escape("--brief")
 }
 
