@@ -28,7 +28,7 @@
 //! For a task that emits items, a fourth word counts the items that it may emit; see [`Grant`].
 //! Only the host writes it.
 //!
-//! One word for all entries says which function runs; see [`present`].
+//! One word for all entries says which function runs; see the module `present`.
 //!
 //! Two more words hold the deadline of the section that the running task has entered. Worker and
 //! host agree through these words alone: the worker notifies the host when they are set, and the
