@@ -94,6 +94,7 @@ impl Default for Config {
                 slow_after: None,
                 cores: 1,
                 copies: false,
+                exclusive_slots: false,
                 resources: Vec::new(),
                 trusts_workers: true,
             },

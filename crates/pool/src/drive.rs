@@ -49,6 +49,7 @@ mod copy_large;
 mod death;
 mod deferred;
 mod failure;
+mod gone;
 mod handle_event;
 mod interrupted;
 mod large;
@@ -56,6 +57,7 @@ mod lifecycle;
 mod look;
 #[cfg(feature = "recording")]
 mod measure;
+mod observe;
 mod observer;
 mod outcome;
 mod owner;

@@ -42,6 +42,8 @@ impl<T: TaskData> Scheduler<T> {
         let (state, submitted) = (self.tasks[key].state(), self.tasks.submitted(key));
         let Some(constraints) = self.tasks.constraints_mut(key) else { return };
         constraints.started_at = None;
+        constraints.ended_at = None;
+        constraints.is_asked = false;
         constraints.first_since = None;
         constraints.section_check = None;
         let due = match state {
@@ -117,7 +119,7 @@ impl<T: TaskData> Scheduler<T> {
         seen: Observation,
         outbox: &mut Outbox<T>,
     ) {
-        let Observation { began, section, usage } = seen;
+        let Observation { began, section, usage, stage } = seen;
         let Some((worker, ring_index, _)) = self.assignment(task) else { return };
         let submitted = self.tasks.submitted(task.key);
         let front = self.workers[worker.slot as usize].front();
@@ -126,12 +128,14 @@ impl<T: TaskData> Scheduler<T> {
         let Some(constraints) = self.tasks.constraints_mut(task.key) else { return };
         constraints.section_check = constraints.section_check.filter(|check| *check > now);
         let check = constraints.section_check;
+        let is_asked = constraints.is_asked;
         let queue_due = constraints.queue_due(submitted).filter(|_| began.is_none());
         if queue_due.is_some_and(|due| due <= now) {
             outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Expire });
             return;
         }
         let presumed = if is_distrusted { constraints.presumed_start(now) } else { None };
+        let presumed = presumed.or(is_asked.then_some(now));
         let Some(began) = began.or(constraints.started_at).or(presumed) else {
             let due = constraints.due(now, submitted).or(check);
             if let Some(due) = due {
@@ -143,12 +147,14 @@ impl<T: TaskData> Scheduler<T> {
         let began = began.min(*constraints.started_at.get_or_insert(presumed.unwrap_or(now)));
         constraints.started_at = Some(began);
         let run_due = constraints.hard_limit.map(|limit| began.saturating_add(limit));
-        if run_due.is_some_and(|due| due <= now) {
-            self.kill_running(now, worker, task.key, KillCause::Deadline, outbox);
+        let cause = if is_asked {
+            KillCause::Asked
+        } else if run_due.is_some_and(|due| due <= now) {
+            KillCause::Deadline
         } else if section.is_some_and(|due| due <= now) {
-            self.kill_running(now, worker, task.key, KillCause::Section, outbox);
+            KillCause::Section
         } else if usage.is_some_and(|usage| constraints.is_exceeded(usage)) {
-            self.kill_running(now, worker, task.key, KillCause::Limit, outbox);
+            KillCause::Limit
         } else {
             let look =
                 usage.and_then(|usage| constraints.next_look(now, usage, self.settings.cores));
@@ -157,6 +163,11 @@ impl<T: TaskData> Scheduler<T> {
             if let Some(due) = due {
                 self.set_timer(task.key, due);
             }
+            return;
+        };
+        match self.spared_until(now, task.key, stage) {
+            Some(due) => self.set_timer(task.key, due),
+            None => self.kill_running(now, worker, task.key, cause, outbox),
         }
     }
 

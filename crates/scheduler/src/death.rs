@@ -13,10 +13,11 @@ impl<T: TaskData> Scheduler<T> {
         &mut self,
         now: Monotonic,
         worker: WorkerId,
-        WorkerDeath { interrupted, cause, end }: &WorkerDeath,
+        WorkerDeath { interrupted, cause, gone, end }: &WorkerDeath,
         outbox: &mut Outbox<T>,
     ) {
-        let Some(entry) = self.workers.live_mut(worker) else {
+        let entry = self.workers.live_mut(worker).filter(|entry| entry.reported.is_none());
+        let Some(entry) = entry else {
             self.counters.stale_replies += 1;
             return;
         };
@@ -25,7 +26,11 @@ impl<T: TaskData> Scheduler<T> {
         let productive = entry.completed > 0 || !interrupted.is_empty();
         entry.pending_kill = None;
         let in_flight = self.workers.take_in_flight(worker.slot);
-        self.leave(worker.slot, WorkerState::Vacant);
+        let keeps_slot = !gone && self.settings.exclusive_slots;
+        self.leave(
+            worker.slot,
+            if keeps_slot { WorkerState::Killing } else { WorkerState::Vacant },
+        );
         self.counters.worker_deaths += 1;
         self.lifecycle.inspect_soon(now);
 
@@ -34,6 +39,9 @@ impl<T: TaskData> Scheduler<T> {
             let Occupant::Task(key) = occupant else {
                 continue;
             };
+            if !gone {
+                self.tasks.leave_with(worker, key);
+            }
             match interrupted.iter().find(|attempt| attempt.ring_index == ring_index) {
                 Some(attempt) => self.interrupted(now, key, attempt, worker, kill_cause, outbox),
                 None if self.is_taken_to_run(key, kill_cause) => {
@@ -48,7 +56,22 @@ impl<T: TaskData> Scheduler<T> {
             self.break_pool(format!("{limit}; the last one ended by {end}").into(), outbox);
         }
         let wanted = !was_asked_to_stop && kill_cause != Some(KillCause::Unwanted);
-        self.lost = wanted.then_some(worker.slot);
+        if keeps_slot {
+            self.workers[worker.slot as usize].reported = Some(wanted);
+        } else {
+            self.lost = wanted.then_some(worker.slot);
+        }
+    }
+
+    /// Gives back what a worker had that was reported dead before its process was gone.
+    pub(crate) fn reaped(&mut self, now: Monotonic, worker: WorkerId) {
+        self.tasks.give_back_of(worker);
+        let entry = self.workers.live_mut(worker);
+        if let Some(wanted) = entry.and_then(|entry| entry.reported.take()) {
+            self.leave(worker.slot, WorkerState::Vacant);
+            self.lifecycle.inspect_soon(now);
+            self.lost = wanted.then_some(worker.slot);
+        }
     }
 
     /// Returns `true` if the worker was killed because of this task, which it claimed not to have

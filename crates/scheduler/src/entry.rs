@@ -187,6 +187,8 @@ impl Rare {
                 hard_limit: rest,
                 alarm: None,
                 started_at: None,
+                ended_at: None,
+                is_asked: false,
                 ..constraints.clone()
             })
         });

@@ -82,8 +82,11 @@ pub enum Event<T> {
     Misbehaved { worker: WorkerId },
     /// The process of a ready worker is about to end by itself.
     Crashed { worker: WorkerId },
-    /// The process of a ready worker is dead, and everything that it wrote is handled.
+    /// The process of a ready worker is dead or about to end, and everything that it wrote is
+    /// handled.
     Died { worker: WorkerId, death: Box<WorkerDeath> },
+    /// The process of a worker is gone, whose death may have been reported before.
+    Reaped { worker: WorkerId },
     /// The answer to `Action::Inspect`, for a worker that is stopped by a signal.
     FoundStopped { worker: WorkerId },
     /// Shut the pool down. The strongest of several requests counts, and the earliest deadline.
@@ -106,6 +109,19 @@ pub struct Observation {
     pub section: Option<Monotonic>,
     /// Its usage, if it has begun and has a limit on that.
     pub usage: Option<Usage>,
+    /// The stage that it has reached, if it has begun.
+    pub stage: Stage,
+}
+
+/// The stage of a task that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// Its function runs.
+    Runs,
+    /// Its function has ended, as its worker says, and the outcome is on its way.
+    Ended,
+    /// The driver copies its value.
+    Copied,
 }
 
 /// The usage of a worker's resources by its task.
@@ -166,6 +182,8 @@ pub struct WorkerDeath {
     pub interrupted: Vec<InterruptedAttempt>,
     /// The reason why the kernel killed it, if its task exceeded a limit or made a forbidden call.
     pub cause: Option<KillCause>,
+    /// `false` if the process still exists, with all that it uses. Then `Event::Reaped` follows.
+    pub gone: bool,
     /// The way in which the process ended, as users see it in `PoolBroken`.
     #[serde(skip)]
     pub end: Arc<str>,

@@ -3,7 +3,11 @@
 //! A running task is ended by killing its worker, which must not harm another task. First every
 //! task that waits behind it is taken back. If one of them cannot be taken back, it has started, so
 //! the task to be killed has already ended, and the worker is spared. Otherwise the worker runs
-//! that task or nothing, and outcomes that it wrote before the kill still count.
+//! that task or nothing. Once that is decided, the outcome of the task does not count any more,
+//! except for the items of a chunk.
+//!
+//! A task whose function has ended is spared as well, because its outcome is on its way: until it
+//! arrives, but for no longer than a second, unless the driver itself copies the value.
 //!
 //! Only the worker claims that a task has started. If it claims so of a task behind, it must have
 //! written the outcome of the task to be killed before. If that outcome does not arrive within a
@@ -17,11 +21,12 @@ use brigade_time::Monotonic;
 use crate::entry::{TaskEntry, TaskState};
 use crate::worker::PendingKill;
 use crate::{
-    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskKey, TaskRef,
+    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, Stage, TaskData, TaskKey, TaskRef,
     WorkerEntry, WorkerState,
 };
 
-/// Maximum time between the start of a task and the arrival of the outcome of the task before it.
+/// Maximum time between the start of a task and the arrival of the outcome of the task before it,
+/// and between the end of a function and the arrival of its outcome.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
 impl<T: TaskData> Scheduler<T> {
@@ -99,6 +104,34 @@ impl<T: TaskData> Scheduler<T> {
         }
     }
 
+    /// Ends a task that has begun, unless its function has ended.
+    pub(crate) fn kill_begun(
+        &mut self,
+        (worker, ring_index): (WorkerId, u16),
+        task: TaskRef,
+        outbox: &mut Outbox<T>,
+    ) {
+        let rare = self.tasks.rare_mut(task.key);
+        rare.constraints.get_or_insert_default().is_asked = true;
+        outbox.push(Action::Observe { worker, ring_index, task });
+    }
+
+    /// Returns the time until which a task that is to be killed is spared, because its function has
+    /// ended.
+    pub(crate) fn spared_until(
+        &mut self,
+        now: Monotonic,
+        key: TaskKey,
+        stage: Stage,
+    ) -> Option<Monotonic> {
+        let since = match stage {
+            Stage::Runs => return None,
+            Stage::Ended => *self.tasks.constraints_mut(key)?.ended_at.get_or_insert(now),
+            Stage::Copied => now,
+        };
+        Some(since.saturating_add(ANSWERED_WITHIN)).filter(|due| *due > now)
+    }
+
     /// Handles the answer about one of the tasks behind the one to be killed.
     pub(crate) fn answered_behind(
         &mut self,
@@ -137,6 +170,12 @@ impl<T: TaskData> Scheduler<T> {
             let asked = (cause == KillCause::Asked).then_some(kill.key);
             let at_once = self.may_be_reported_at_once(worker, asked);
             outbox.push(Action::TaskKilled { worker, task: id, cause });
+            let is_chunk = self.tasks.items(kill.key).is_some();
+            if let Some(entry) =
+                self.workers.live_mut(worker).filter(|it| it.state != WorkerState::Killing)
+            {
+                entry.condemned = (!is_chunk).then_some(kill.key);
+            }
             self.kill_now(worker, cause, at_once, outbox);
         }
     }

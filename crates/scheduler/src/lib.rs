@@ -52,6 +52,7 @@
 //!     slow_after: None,
 //!     cores: 1,
 //!     copies: false,
+//!     exclusive_slots: false,
 //!     resources: Vec::new(),
 //!     trusts_workers: true,
 //! };
@@ -119,7 +120,7 @@ mod workers;
 pub use brigade_resources::{Grant, Needs, Resource};
 pub use brigade_time::Retry;
 pub use event::{
-    Event, InterruptedAttempt, Observation, Returned, StartFailure, Usage, WorkerDeath,
+    Event, InterruptedAttempt, Observation, Returned, Stage, StartFailure, Usage, WorkerDeath,
 };
 pub use failure::{FailedItems, Failure, RetryWhy};
 pub use lifecycle::{Shutdown, ShutdownReport};

@@ -1,11 +1,13 @@
 //! Tasks that need resources, and what those that run have taken.
 //!
 //! A task takes what it needs when it is sent to a worker, and gives it back when it leaves the
-//! worker: when it has ended, waits again, or pauses. What a worker uses is free only after its
-//! death, so nothing is given back when it is killed. [`Lanes`] has the order.
+//! worker: when it has ended, waits again, or pauses. What a worker uses is free only when its
+//! process is gone, so nothing is given back when it is killed, nor when its death is reported
+//! before. [`Lanes`] has the order.
 
 use std::collections::BTreeMap;
 
+use brigade_ids::WorkerId;
 use brigade_resources::{Grant, Lanes, Ledger, Needs, Resource};
 
 use crate::task::{Rank, TaskKey};
@@ -16,6 +18,8 @@ pub(crate) struct Resources {
     lanes: Lanes<Rank, TaskKey>,
     /// By the number of the task's key.
     granted: BTreeMap<u32, Grant>,
+    /// Grants that workers still have whose tasks have ended.
+    left: Vec<(WorkerId, Grant)>,
     /// The task that leaves next, if there is enough left for one.
     first: Option<(Rank, TaskKey)>,
 }
@@ -26,6 +30,7 @@ impl Resources {
             ledger: Ledger::new(resources),
             lanes: Lanes::default(),
             granted: BTreeMap::new(),
+            left: Vec::new(),
             first: None,
         }
     }
@@ -88,6 +93,25 @@ impl Resources {
         !self.lanes.is_empty()
     }
 
+    /// Leaves what a task has taken, if anything, to its worker.
+    pub(crate) fn leave_with(&mut self, worker: WorkerId, key: TaskKey) {
+        let grant = self.granted.remove(&key.raw());
+        self.left.extend(grant.map(|grant| (worker, grant)));
+    }
+
+    /// Takes back what was left to a worker. Returns `true` if others wait.
+    pub(crate) fn give_back_of(&mut self, worker: WorkerId) -> bool {
+        let mut has_any = false;
+        for (_, grant) in self.left.extract_if(.., |(left_to, _)| *left_to == worker) {
+            self.ledger.give_back(grant);
+            has_any = true;
+        }
+        if has_any {
+            self.update();
+        }
+        has_any && !self.lanes.is_empty()
+    }
+
     /// Returns what a task has taken.
     #[inline]
     pub(crate) fn granted(&self, key: TaskKey) -> Option<&Grant> {
@@ -119,6 +143,9 @@ impl Resources {
             count += 1;
         }
         assert_eq!(count, self.granted.len(), "a task that does not run has taken something");
+        for (need, _) in self.left.iter().flat_map(|(_, grant)| grant.parts()) {
+            left[usize::from(need.resource)] -= need.amount;
+        }
         assert_eq!(left, self.ledger.left(), "what is taken and what is left are not all");
         assert_eq!(self.first, self.lanes.ready(&self.ledger, 1).first().copied());
         self.lanes.iter().map(|(needs, _, key)| (*key, needs.clone())).collect()

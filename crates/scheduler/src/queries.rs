@@ -109,6 +109,18 @@ impl<T: TaskData> Scheduler<T> {
         }
     }
 
+    /// Returns `true` if the outcome of the task that the worker runs does not count any more.
+    pub fn is_condemned(&self, worker: WorkerId) -> bool {
+        let entry = self.workers.live(worker);
+        entry.is_some_and(|entry| entry.condemned.map(Occupant::Task) == entry.front())
+    }
+
+    /// Returns `true` if a slot has a process, or one in it is not gone.
+    pub fn has_process(&self, slot: u32) -> bool {
+        let worker = self.workers.iter().nth(slot as usize);
+        worker.is_some_and(|worker| worker.state != WorkerState::Vacant)
+    }
+
     /// Returns the number of accepted tasks that are not assigned.
     pub fn backlog(&self) -> usize {
         self.tasks.unassigned()

@@ -64,7 +64,7 @@ impl<T: TaskData> Scheduler<T> {
                     // again.
                     self.tasks.rare_mut(task.key).retries_left = 0;
                     self.cancel_items(task.key);
-                    self.kill_running(now, worker, task.key, KillCause::Asked, outbox);
+                    self.kill_begun((worker, ring_index), task, outbox);
                 }
                 RevokeWhy::Clear => self.answered_behind(now, worker, false, outbox),
                 RevokeWhy::Expire => self.started_after_all(now, task.key),

@@ -129,6 +129,7 @@ impl<T: TaskData> Scheduler<T> {
             Event::Misbehaved { worker } => self.kill(worker, KillCause::Protocol, outbox),
             Event::Crashed { worker } => self.crashed(worker),
             Event::Died { worker, death } => self.died(now, worker, &death, outbox),
+            Event::Reaped { worker } => self.reaped(now, worker),
             Event::FoundStopped { worker } => self.kill(worker, KillCause::Stopped, outbox),
             Event::Shutdown { mode, timeout } => self.begin_shutdown(now, mode, timeout, outbox),
             Event::Tick => self.tick(now, outbox),
@@ -200,7 +201,8 @@ impl<T: TaskData> Scheduler<T> {
         if let Some(Occupant::Task(key)) = entry.front()
             && (self.tasks.id(key), self.tasks.attempt(key)) == (id, attempt)
         {
-            return Some(key);
+            // A task that is to end for its deadline or on request did not end before.
+            return (entry.condemned != Some(key)).then_some(key);
         }
         self.kill(worker, KillCause::Protocol, outbox);
         None

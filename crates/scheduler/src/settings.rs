@@ -42,6 +42,9 @@ pub struct Settings {
     pub cores: u32,
     /// `true` if a worker runs each task in a copy of itself, and prepares the next one after it.
     pub copies: bool,
+    /// `true` if a worker has something that no other may use with it, such as cores, and its
+    /// successor in the slot gets.
+    pub exclusive_slots: bool,
     /// Resources that tasks may need.
     pub resources: Vec<Resource>,
     /// `false` if a worker may pretend that it has not begun the task that it runs.

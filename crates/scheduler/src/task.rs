@@ -99,6 +99,12 @@ pub struct Constraints {
     /// it may open in the meantime.
     #[serde(skip)]
     pub(crate) section_check: Option<Monotonic>,
+    /// The time at which the function was first seen to have ended in the current attempt.
+    #[serde(skip)]
+    pub(crate) ended_at: Option<Monotonic>,
+    /// `true` if a caller has killed the current attempt.
+    #[serde(skip)]
+    pub(crate) is_asked: bool,
     /// `true` if items that have not started never will.
     #[serde(skip)]
     pub(crate) cancelled: bool,

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
+use brigade_ids::WorkerId;
 use brigade_resources::{Grant, Resource};
 use brigade_time::Monotonic;
 
@@ -121,6 +122,16 @@ impl<T: TaskData> Tasks<T> {
     #[inline]
     fn give_back(&mut self, key: TaskKey) {
         self.arrived |= self.resources.give_back(key);
+    }
+
+    /// Leaves what a task has taken to its worker, whose process still uses it.
+    pub(crate) fn leave_with(&mut self, worker: WorkerId, key: TaskKey) {
+        self.resources.leave_with(worker, key);
+    }
+
+    /// Gives back what was left to a worker.
+    pub(crate) fn give_back_of(&mut self, worker: WorkerId) {
+        self.arrived |= self.resources.give_back_of(worker);
     }
 
     /// Returns what a task that runs has taken of the resources.

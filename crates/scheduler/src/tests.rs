@@ -11,6 +11,7 @@ mod model;
 mod needs;
 mod play;
 mod random;
+mod reaping;
 mod retries;
 mod scaling;
 mod scenarios;

@@ -37,6 +37,10 @@ pub(crate) struct WorkerEntry {
     pub(crate) stalled: bool,
     /// The reason why the pool killed this process, if it did.
     pub(crate) kill_cause: Option<KillCause>,
+    /// The task because of which it was killed, the outcome of which does not count any more.
+    pub(crate) condemned: Option<TaskKey>,
+    /// Set if its death was reported and its process is not gone: `true` if it is replaced then.
+    pub(crate) reported: Option<bool>,
     /// Set for a worker that was asked to stop and has nothing left to do.
     pub(crate) escalation: Option<Escalation<EndWorker, 2>>,
     /// The alarm for the next step of the escalation.
@@ -77,7 +81,7 @@ pub(crate) enum WorkerState {
     Ready,
     /// Was asked to stop and gets no more tasks.
     Stopping,
-    /// Was killed, and its death is not reported yet.
+    /// Was killed, and its death is not reported yet; or the process is not gone although it is.
     Killing,
 }
 
@@ -138,6 +142,8 @@ impl WorkerEntry {
             completed_at_rescue: 0,
             stalled: false,
             kill_cause: None,
+            condemned: None,
+            reported: None,
             escalation: None,
             stop_alarm: None,
             skip_alarm: None,
@@ -162,6 +168,8 @@ impl WorkerEntry {
         self.completed_at_rescue = 0;
         self.stalled = false;
         self.kill_cause = None;
+        self.condemned = None;
+        self.reported = None;
         self.revoked = 0;
         self.next = 0;
         self.credit = credit;

@@ -91,6 +91,10 @@ impl Supervised for Owner {
         unreachable!("{process:?}")
     }
 
+    fn reaped(&self, process: &WorkerProcess) {
+        unreachable!("{process:?}")
+    }
+
     fn could_not_kill(&self, process: &Arc<WorkerProcess>, error: io::Error) {
         unreachable!("{process:?}: {error}")
     }

@@ -3,7 +3,7 @@
 use std::any::type_name;
 use std::fmt::Debug;
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brigade::packed::Packed;
 use brigade::pool::Encoded;
@@ -459,4 +459,22 @@ fn packed_numbers_take_no_shared_memory() {
     assert!(value == sent);
     let grown = shared_memory().saturating_sub(before);
     assert!(grown < 16 << 20, "{grown} bytes of shared memory");
+}
+
+#[test]
+fn a_complete_value_is_not_late_while_it_is_copied() {
+    const LIMIT: Duration = Duration::from_millis(1500);
+    const SIZE: usize = 480 << 20;
+    fn ends_just_in_time(size: usize) -> Vec<u8> {
+        let begin = Instant::now();
+        let value = pattern((size, 1));
+        while begin.elapsed() + Duration::from_millis(60) < LIMIT {}
+        value
+    }
+    let pool = pool(1);
+    warm_up(&pool);
+    for _ in 0..2 {
+        let task = pool.task(ends_just_in_time).deadline(LIMIT).submit(SIZE).unwrap();
+        assert_eq!(outcome(task).unwrap().len(), SIZE);
+    }
 }

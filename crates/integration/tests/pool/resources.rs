@@ -64,6 +64,49 @@ fn what_a_dead_worker_had_is_free_again() {
     assert_eq!(all.0, Some(vec![0, 1]));
 }
 
+/// Ends with memory that takes long to be cleaned up.
+fn ends_with_memory(aborts: bool) -> usize {
+    let memory = std::hint::black_box(vec![1_u8; 512 << 20]);
+    if aborts {
+        std::process::abort();
+    }
+    std::thread::park_timeout(BOUND);
+    memory.len()
+}
+
+#[test]
+fn nobody_shares_a_piece_with_a_process_that_is_ending() {
+    let builder = || Pool::builder().workers(1);
+    let counted = builder().resource("gpu", Resource::Indexed(1)).build().unwrap();
+    let by_slot = builder().env_per_slot(|slot| [("GPU", slot.to_string())]).build().unwrap();
+    for (pool, gpus) in [(&counted, 1), (&by_slot, 0)] {
+        for way in 0..6 {
+            pool.warm_up().unwrap();
+            let pid = pool.worker_pids()[0];
+            let limit = if way % 3 == 0 { Duration::from_millis(700) } else { 2 * BOUND };
+            let ends = pool.task(ends_with_memory).deadline(limit);
+            let ends = if gpus > 0 { ends.needs("gpu", gpus) } else { ends };
+            let ends = ends.submit(way % 3 == 2).unwrap();
+            let exists = |pid: u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+            let task = pool.task(exists);
+            let task = if gpus > 0 { task.needs("gpu", gpus) } else { task };
+            let next = task.submit(pid).unwrap();
+            if way % 3 == 1 {
+                wait_until("a lot of memory", BOUND, || resident_of(pid) > 500 << 20);
+                assert!(ends.kill());
+            }
+            assert!(ends.wait().is_err());
+            assert!(!next.wait().unwrap(), "{way}: the process still exists");
+        }
+    }
+}
+
+/// Returns the resident memory of a process in bytes.
+fn resident_of(pid: u32) -> usize {
+    let pages = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0) * 4096
+}
+
 #[test]
 fn a_map_takes_its_share_for_each_chunk() {
     let pool = pool();

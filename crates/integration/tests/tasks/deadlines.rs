@@ -356,3 +356,19 @@ fn a_section_of_a_later_item_still_applies() {
         }
     }
 }
+
+#[test]
+fn a_panic_is_not_late_because_of_its_backtrace() {
+    fn panics((): ()) {
+        panic!("at once");
+    }
+    for _ in 0..3 {
+        let pool = builder(1).env("RUST_BACKTRACE", "1").build().unwrap();
+        let limit = Duration::from_millis(20);
+        let task = pool.task(panics).deadline(limit).retries(2).submit(()).unwrap();
+        let error = outcome(task).unwrap_err();
+        let TaskErrorKind::Panicked { backtrace, .. } = error.kind() else { panic!("{error}") };
+        assert!(backtrace.contains("panics"), "{backtrace}");
+        assert_eq!(error.attempt(), 1);
+    }
+}

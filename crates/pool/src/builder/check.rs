@@ -78,6 +78,7 @@ impl PoolBuilder {
 
         let supervisor = &mut config.supervisor;
         supervisor.is_pinned = config.cores.is_some();
+        config.scheduler.exclusive_slots = supervisor.is_pinned || supervisor.env.is_by_slot();
         supervisor.depth = brigade_worker::context::depth().unwrap_or(0) + 1;
         for (key, value) in supervisor.command.iter().flat_map(|line| &line.environment) {
             check_variable("worker_command", key, value.as_deref())?;

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use brigade_scheduler::{
-    Action, Event, Failure, KillCause, Observation, RetryWhy, TaskEnd, TaskKey, TaskRef,
-};
+use brigade_scheduler::{Action, Event, Failure, KillCause, RetryWhy, TaskEnd, TaskKey, TaskRef};
 use brigade_supervisor::{Connection, WorkerProcess, note};
-use brigade_sys::clock::{Monotonic, now};
+use brigade_sys::clock::Monotonic;
 use brigade_wire::link::LinkError;
 use brigade_wire::ring::WakeUp;
-use brigade_wire::slots::{Revocation, SlotState, SlotTable, slot_tag};
+use brigade_wire::slots::{Revocation, SlotTable, slot_tag};
 use brigade_wire::{Attempt, Function, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
 
 use super::deferred::{Deferred, ToKill};
@@ -226,31 +224,6 @@ impl Core {
             }
             _ => Revocation::Begun,
         }
-    }
-
-    /// Reads from the worker's table how far a task has progressed.
-    fn observe(&mut self, worker: WorkerId, ring_index: u16, task: TaskRef) -> Observation {
-        let connection = self.connection(worker);
-        let attempt = self.scheduler.assignment(task).map(|(.., attempt)| attempt);
-        let (Some(connection), Some(attempt)) = (connection, attempt) else {
-            return Observation { began: None, section: None, usage: None };
-        };
-        let began = match connection.table.state(ring_index) {
-            SlotState::Running { since } => Some(since),
-            // If the worker has overwritten its table, the state of the task is unknown, so its
-            // time runs from now at the latest.
-            _ => connection.table.may_have_begun(ring_index, slot_tag(task.id, attempt)).then(now),
-        };
-        let section = connection.table.section();
-        let section = section.map(|section| section.due);
-        let item = connection.table.begun_items(ring_index);
-        // One that is not to be trusted may run it and say otherwise.
-        let may_lie =
-            self.distrusts && self.scheduler.due(worker).is_some_and(|it| it.id == task.id);
-        let usage = (began.is_some() || may_lie)
-            .then(|| self.measure_usage(worker, (task, attempt, item)))
-            .flatten();
-        Observation { began, section, usage }
     }
 
     #[inline]

@@ -164,7 +164,9 @@ fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: 
         Verdict::Denied { .. } => KillCause::Denied,
         Verdict::Exceeded { .. } => KillCause::Limit,
     });
-    let interrupted_by = WorkerDeath { interrupted: attempts, cause, end };
+    // Looked up when it is handled.
+    let gone = false;
+    let interrupted_by = WorkerDeath { interrupted: attempts, cause, gone, end };
     let event = Event::Died { worker, death: Box::new(interrupted_by) };
     let data = EventData::Death(Box::new(DeathReport { worker, pid, death, interrupted }));
     shared.remove_dead(worker, event, data);

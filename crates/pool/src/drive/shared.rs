@@ -22,7 +22,7 @@ use super::collect::glances::woken::Woken;
 use super::collect::listeners::Listeners;
 use super::deferred::Deferred;
 use super::observer::{Observer, Observers};
-use super::outcome::{EventData, has_died};
+use super::outcome::EventData;
 use super::room::{Blocked, Line};
 use super::user_code_queue::{UserCode, UserCodeQueue};
 use super::worker_slot::WorkerSlot;
@@ -342,39 +342,6 @@ impl Shared {
             }
             core.handle(now(), Event::Misbehaved { worker }, EventData::Nothing, self, deferred);
         });
-    }
-
-    /// Handles the last event of a worker's process. The worker is removed in the same step,
-    /// because the slot may get its next process in it.
-    pub(super) fn remove_dead(&self, worker: WorkerId, event: Event<TaskCell>, data: EventData) {
-        let mut deferred = Deferred::default();
-        let turn = self.config.cores.as_ref().map(|_| self.resizing.lock());
-        let mut core = self.lock();
-        let slot = core.worker_slots.get_mut(worker.slot as usize);
-        // Dropped after the locks: a process that nobody attends is killed and reaped then.
-        let dead = slot.and_then(|slot| slot.take_if(|slot| slot.id == worker));
-        core.watch_rings();
-        let time = now();
-        if dead.is_some() {
-            core.observers.worker_gone(time, worker, has_died(&event, &data));
-        }
-        core.handle(time, event, data, self, &mut deferred);
-        // The same step may have started the slot's next process.
-        let is_vacant = core.worker_slots.get(worker.slot as usize).is_none_or(Option::is_none);
-        let cores = self.config.cores.as_ref().filter(|_| is_vacant);
-        let unneeded = cores.and_then(|cores| cores.release(worker.slot)).map(UserCode::Lease);
-        drop(core);
-        // A resize that is waiting for its turn may need these cores.
-        self.call(unneeded.into_iter().collect());
-        drop(turn);
-        // First, because giving back the memory of the dead worker takes a while.
-        deferred.run(self);
-        if let Some(results) =
-            dead.as_ref().and_then(|slot| slot.connection.as_ref()?.results.as_ref())
-        {
-            // Buffers of it may exist for long.
-            results.bury();
-        }
     }
 }
 

@@ -127,6 +127,10 @@ impl Supervised for Shared {
         }
     }
 
+    fn reaped(&self, process: &WorkerProcess) {
+        Self::reaped(self, process.worker());
+    }
+
     fn could_not_kill(&self, process: &Arc<WorkerProcess>, error: io::Error) {
         Self::could_not_kill(self, process, error);
     }

@@ -108,6 +108,9 @@ fn ran(
     now: Monotonic,
 ) {
     let Some(cell) = scheduler.due(worker).filter(|cell| cell.id == task) else { return };
+    if scheduler.is_condemned(worker) {
+        return;
+    }
     let chunk = cell.with_chunk_progress(|chunk| (chunk.answered, chunk.failures.is_empty()));
     let outcome = match (outcome, chunk) {
         (Err(kind), _) => kind.name(),

@@ -28,6 +28,7 @@ fn settings() -> Settings {
         slow_after: None,
         cores: 1,
         copies: false,
+        exclusive_slots: false,
         resources: Vec::new(),
         trusts_workers: true,
         stop_grace: MILLISECOND,
@@ -67,6 +68,7 @@ fn recorded() -> Vec<u8> {
     let death = Box::new(WorkerDeath {
         interrupted: vec![interrupted],
         cause: None,
+        gone: true,
         end: "SIGKILL".into(),
     });
     let finished = Event::Finished {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use brigade_ids::WorkerId;
+
 use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState, answers};
 use super::model::Data;
 use super::world::World;
@@ -26,6 +28,10 @@ impl World {
                     let asked = entry.state == WorkerState::Stopping;
                     !asked && entry.kill_cause != Some(KillCause::Unwanted)
                 })
+            }
+            Event::Reaped { worker } => {
+                let entry = self.scheduler.workers.live(worker);
+                entry.is_some_and(|entry| entry.reported == Some(true))
             }
             _ => false,
         };
@@ -97,20 +103,22 @@ impl World {
             assert!((fake.id.slot as usize) < self.target, "a process stays in a removed slot");
         }
         let slots = 0..u32::try_from(self.target).expect("few");
-        let vacant: Vec<u32> = slots.filter(|slot| !self.workers.contains_key(slot)).collect();
+        let vacant: Vec<u32> = slots.filter(|slot| self.is_vacant(*slot)).collect();
         let pauses = self.scheduler.budget.not_before().is_some_and(|time| time > self.now);
         if !vacant.is_empty() && !pauses {
             let starts = |fake: &&FakeWorker| fake.phase == FakePhase::Starting && fake.stays();
             let starting = self.workers.values().filter(starts).count();
             // A killed worker is replaced once it is dead.
             let there = self.workers.values().filter(|fake| fake.stays() || fake.doomed).count();
+            let there = there + self.unreaped.len();
             assert!(there >= self.min_workers(), "fewer workers than the minimum");
             let waiting = self.model.waiting(None).min(self.room());
             assert!(starting >= waiting, "no worker is started for a queued task");
             let idle = self.workers.values().filter(|fake| fake.stays() && fake.is_idle()).count();
             let open = self.scheduler.is_open() && !self.quiescent;
             let spare = if open { self.settings.spare_workers } else { 0 };
-            assert!(starting + idle >= waiting + spare, "a spare worker is missing");
+            let in_use = if self.settings.exclusive_slots { self.unreaped.len() } else { 0 };
+            assert!(starting + idle + in_use >= waiting + spare, "a spare worker is missing");
             let own = vacant.iter().map(|slot| self.model.waiting(Some(*slot)));
             assert_eq!(own.sum::<usize>(), 0, "the only worker of a task is not started");
         }
@@ -212,7 +220,13 @@ impl World {
         let ends = self.broke || self.ended || self.scheduler.lifecycle.phase().is_terminating();
         let pauses = self.scheduler.budget.not_before().is_some_and(|time| time > self.now);
         let mut slots = 0..u32::try_from(self.target).expect("few");
-        !ends && !pauses && slots.any(|slot| !self.workers.contains_key(&slot))
+        !ends && !pauses && slots.any(|slot| self.is_vacant(slot))
+    }
+
+    /// Returns `true` if a process may be started in a slot.
+    fn is_vacant(&self, slot: u32) -> bool {
+        let keeps_slot = |worker: &WorkerId| self.settings.exclusive_slots && worker.slot == slot;
+        !self.workers.contains_key(&slot) && !self.unreaped.iter().any(keeps_slot)
     }
 
     /// Checks that no worker is retired too early.

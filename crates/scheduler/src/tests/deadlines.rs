@@ -206,17 +206,6 @@ fn a_deadline_holds_while_a_prefetched_task_expires() {
 }
 
 #[test]
-fn a_result_that_was_written_before_the_kill_counts() {
-    let mut world = started(settings(1));
-    let id = world.submit_with(0, hard_limit(10 * MILLI));
-    world.begin(0);
-    world.wait(10 * MILLI);
-    world.finish(0, 10 * MILLI);
-    world.obey(0);
-    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
-}
-
-#[test]
 fn only_a_section_that_is_still_open_can_end_its_task() {
     let mut world = started(settings(1));
     let id = world.submit(0);
@@ -495,4 +484,47 @@ fn a_distrusted_worker_that_skips_nothing_is_ended() {
         world.run_dry();
         assert_eq!(world.outcome(after), Some(TaskEnd::Reported));
     }
+}
+
+#[test]
+fn a_value_that_comes_after_the_kill_does_not_count() {
+    for is_asked in [false, true] {
+        let mut world = started(settings(1));
+        let id = world.submit_with(0, hard_limit(10 * MILLI));
+        world.begin(0);
+        if is_asked {
+            world.kill(id);
+        } else {
+            world.wait(10 * MILLI);
+        }
+        world.finish(0, MILLI);
+        assert_eq!(world.outcome(id), None);
+        world.obey(0);
+        let cause = if is_asked { KillCause::Asked } else { KillCause::Deadline };
+        assert_eq!(world.outcome(id), Some(TaskEnd::Killed(cause)));
+    }
+}
+
+#[test]
+fn a_task_is_not_late_while_its_value_is_on_its_way() {
+    let mut world = started(settings(1));
+    let id = world.submit_with(0, hard_limit(10 * MILLI));
+    world.begin(0);
+    world.finish_unheard(0, MILLI);
+    world.wait(SECOND);
+    world.event(Event::Kill(world.places[&id]));
+    assert!(!world.workers[&0].doomed);
+    world.hear(0);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
+}
+
+#[test]
+fn a_task_that_has_ended_is_late_if_its_value_never_comes() {
+    let mut world = started(settings(1));
+    let id = world.submit_with(0, hard_limit(10 * MILLI));
+    world.begin(0);
+    world.finish_unheard(0, MILLI);
+    world.wait(SECOND + 10 * MILLI);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Deadline)));
 }

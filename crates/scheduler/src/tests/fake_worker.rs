@@ -8,7 +8,9 @@ use brigade_ids::{Attempt, Revocation, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
 use super::model::Data;
-use crate::{Event, FailedItems, Failure, InterruptedAttempt, KillCause, Observation, Usage};
+use crate::{
+    Event, FailedItems, Failure, InterruptedAttempt, KillCause, Observation, Stage, Usage,
+};
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
 pub(super) struct FakeWorker {
@@ -31,6 +33,8 @@ pub(super) struct FakeWorker {
     pub(super) terminated: bool,
     /// The reason why the pool killed it.
     pub(super) cause: Option<KillCause>,
+    /// The task because of which the pool killed it, if it is no chunk.
+    pub(super) condemned: Option<TaskId>,
     /// Start of the time in which it was asked to stop and idle.
     pub(super) leaving_since: Option<Monotonic>,
     pub(super) idle_since: Option<Monotonic>,
@@ -82,6 +86,7 @@ impl FakeWorker {
             lies: false,
             terminated: false,
             cause: None,
+            condemned: None,
             leaving_since: None,
             idle_since: None,
             ready_since: None,
@@ -131,7 +136,9 @@ impl FakeWorker {
             _ => None,
         };
         let used = |since| usage(now.saturating_since(since));
-        Observation { began, section: self.section, usage: began.map(used) }
+        let has_ended = self.is_honest() && self.answered.iter().any(|frame| frame.id == task);
+        let stage = if has_ended { Stage::Ended } else { Stage::Runs };
+        Observation { began, section: self.section, usage: began.map(used), stage }
     }
 
     /// Returns `true` if it has no frames, as far as the scheduler can know.

@@ -37,8 +37,12 @@ impl World {
     fn next_mail(&mut self, slot: u32) -> Option<Event<Data>> {
         let fake = self.workers.get_mut(&slot)?;
         let event = fake.mail.pop_front()?;
-        if answers(&event).is_some() {
-            fake.answered.pop_front();
+        if let Some(task) = answers(&event) {
+            let answered = fake.answered.pop_front();
+            // In the table, it still runs.
+            let running = answered.filter(|_| fake.condemned == Some(task));
+            fake.frames.extend(running);
+            fake.frames.rotate_right(usize::from(running.is_some()));
         }
         Some(event)
     }

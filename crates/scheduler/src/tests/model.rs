@@ -27,6 +27,8 @@ pub(super) struct Model {
     counts: Counts,
     /// The amount that there is of each resource.
     resources: Vec<u64>,
+    /// Resources that workers still have which were reported dead.
+    left: Vec<(WorkerId, Needs)>,
 }
 
 /// The number of items of each task, by the id of the first item; 1 for plain tasks. Shared with
@@ -125,7 +127,7 @@ impl Model {
     pub(super) fn new(settings: &Settings) -> Self {
         let (tasks, counts) = (BTreeMap::new(), Counts::default());
         let resources = settings.resources.iter().map(|it| it.total()).collect();
-        Self { quarantine: settings.quarantine, tasks, counts, resources }
+        Self { quarantine: settings.quarantine, tasks, counts, resources, left: Vec::new() }
     }
 
     /// Adds a task, or the `items` of a chunk, and returns the driver's data for it.
@@ -333,6 +335,17 @@ impl Model {
         })
     }
 
+    /// Records that a worker is reported dead before it is gone, with what its task has taken.
+    pub(super) fn leave_with(&mut self, worker: WorkerId, id: u64) {
+        let task = self.tasks.get(&id).filter(|task| task.waits_for_resources());
+        let needs = task.and_then(|task| task.constraints.needs.clone());
+        self.left.extend(needs.map(|needs| (worker, needs)));
+    }
+
+    pub(super) fn reaped(&mut self, worker: WorkerId) {
+        self.left.retain(|(left_to, _)| *left_to != worker);
+    }
+
     /// Records that its worker overwrote its state word, so that it counts as started.
     pub(super) fn presume_started(&mut self, id: u64) {
         self.tasks.get_mut(&id).expect("a task without an outcome").begun += 1;
@@ -417,6 +430,9 @@ impl Model {
             fits
         };
         let sent = self.firsts().filter(|(_, it)| it.place == Place::Sent);
+        for (_, needs) in &self.left {
+            assert!(take(needs), "more is taken than there is");
+        }
         for (_, task) in sent.filter(|(_, task)| task.waits_for_resources()) {
             assert!(take(&needs(task)), "more is taken than there is");
         }

@@ -49,7 +49,7 @@ fn others_run_while_a_task_waits_for_resources() {
 }
 
 #[test]
-fn what_a_killed_task_has_is_free_after_its_worker_has_died() {
+fn what_a_killed_task_has_is_free_when_its_process_is_gone() {
     let mut world = pool();
     let deadline = Some(10 * MILLI);
     let late = world.submit_with(0, Constraints { hard_limit: deadline, ..needs(2, 8) });
@@ -62,6 +62,9 @@ fn what_a_killed_task_has_is_free_after_its_worker_has_died() {
     world.obey(doomed);
     begin_all(&mut world);
     assert_eq!(world.outcome(late), Some(TaskEnd::Killed(KillCause::Deadline)));
+    assert_eq!(world.start_order, [late], "its process still exists");
+    world.reap();
+    begin_all(&mut world);
     assert_eq!(world.start_order, [late, next]);
 }
 

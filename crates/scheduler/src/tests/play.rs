@@ -82,6 +82,8 @@ prop_compose! {
             quarantine,
             restart_limit,
             copies,
+            // Without a number of its own, so that the scripts of known seeds stay as they are.
+            exclusive_slots: credit % 2 == 0,
             resources: vec![Resource::Indexed(2), Resource::Sum(5)],
             ..settings(workers)
         }
@@ -291,8 +293,16 @@ impl Script {
             Step::Quiesce => world.event(Event::Quiesce),
             Step::Worn { worn } => world.worn = worn,
             Step::Fail { failure } => world.failure = failure,
-            Step::Wait { millis } => world.wait(Duration::from_millis(millis)),
-            Step::HearAll => world.hear_all(),
+            Step::Wait { millis } => {
+                world.wait(Duration::from_millis(millis));
+                if millis % 2 == 0 {
+                    world.reap();
+                }
+            }
+            Step::HearAll => {
+                world.hear_all();
+                world.reap();
+            }
             Step::Break => world.event(Event::Break { reason: "made up".into() }),
             Step::WarmUp => world.event(Event::WarmUp),
             Step::Tick => {

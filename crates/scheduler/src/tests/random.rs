@@ -76,7 +76,7 @@ fn everything() -> BTreeSet<String> {
     let of_items = ends.iter().map(|it| format!("{it:?} of an item"));
     named
         .chain(of_items)
-        .chain(["returned items".to_owned()])
+        .chain(["returned items", "a value that came too late"].map(str::to_owned))
         .chain(causes.iter().map(|it| format!("{it:?}")))
         .chain(attempts.iter().map(|it| format!("{it:?}")))
         .chain(attempts.iter().map(|it| format!("{it:?} of an item")))

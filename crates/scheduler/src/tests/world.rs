@@ -47,7 +47,9 @@ pub(super) struct World {
     /// The time by which the last worker must have been killed, after a shutdown with a timeout.
     pub(super) end_by: Option<Monotonic>,
     /// Workers that may be replaced before they are seen dead.
-    killed_at_once: BTreeSet<WorkerId>,
+    pub(super) killed_at_once: BTreeSet<WorkerId>,
+    /// Workers that were reported dead before they were gone.
+    pub(super) unreaped: Vec<WorkerId>,
     /// The task whose outcome the scheduler is handling.
     reporting: Option<u64>,
     /// The tasks and items that have failed and must run again.
@@ -74,6 +76,7 @@ pub(super) fn settings(workers: usize) -> Settings {
         slow_after: None,
         cores: 1,
         copies: false,
+        exclusive_slots: false,
         resources: Vec::new(),
         trusts_workers: true,
     }
@@ -110,6 +113,7 @@ impl World {
             quiescent: false,
             end_by: None,
             killed_at_once: BTreeSet::new(),
+            unreaped: Vec::new(),
             reporting: None,
             must_run_again: BTreeSet::new(),
             next_id: 1,
@@ -141,6 +145,11 @@ impl World {
 
     /// Records what the world must know about an event before it is handled.
     fn note(&mut self, event: &Event<Data>) {
+        let condemned = |task| self.workers.values().any(|fake| fake.condemned == Some(task));
+        if answers(event).is_some_and(condemned) {
+            self.seen.insert("a value that came too late".to_owned());
+            return;
+        }
         match *event {
             Event::RevokeAnswer { task, worker, ring_index, why, found } => {
                 let comes_back = matches!(why, RevokeWhy::Steal | RevokeWhy::Clear);
@@ -196,7 +205,9 @@ impl World {
             Action::Spawn { worker } => {
                 self.spawns += 1;
                 let before = self.workers.insert(worker.slot, FakeWorker::new(worker));
-                assert!(before.is_none(), "two processes in one slot");
+                let is_taken = self.unreaped.iter().any(|it| it.slot == worker.slot);
+                let is_taken = is_taken && self.settings.exclusive_slots;
+                assert!(before.is_none() && !is_taken, "two processes in one slot");
             }
             Action::Stop { worker } => self.fake(worker).stop_asked = true,
             Action::Observe { worker, task, .. } => {
@@ -324,6 +335,9 @@ impl World {
     fn task_killed(&mut self, worker: WorkerId, task: TaskId, cause: KillCause) {
         let limit = self.model.hard_limit(task.get());
         let now = self.now;
+        if self.workers[&worker.slot].cause.is_none() && !self.model.is_item(task.get()) {
+            self.fake(worker).condemned = Some(task);
+        }
         let fake = self.fake(worker);
         if fake.garbled {
             return;
@@ -682,7 +696,8 @@ impl World {
             }
         }
         assert!(interrupted.len() <= 1 || fake.garbled, "a worker runs two tasks");
-        let died = Box::new(WorkerDeath { interrupted, cause, end: "SIGSEGV".into() });
+        let gone = self.is_reaped(&fake);
+        let died = Box::new(WorkerDeath { interrupted, cause, gone, end: "SIGSEGV".into() });
         self.event(Event::Died { worker: fake.id, death: died });
         for (id, required_end) in required_ends {
             assert_eq!(
@@ -690,25 +705,6 @@ impl World {
                 required_end,
                 "task {id} ran when its worker died: {death:?}"
             );
-        }
-    }
-
-    /// Ends a worker that was killed, or that was asked to stop and is idle.
-    pub(super) fn obey(&mut self, slot: u32) {
-        let Some(fake) = self.workers.get(&slot) else {
-            return;
-        };
-        if fake.doomed || fake.terminated {
-            return self.crash(slot);
-        }
-        if fake.frozen {
-            return;
-        }
-        if fake.stop_asked {
-            self.begin(slot);
-            if self.workers.get(&slot).is_some_and(|fake| fake.frames.is_empty()) {
-                self.crash(slot);
-            }
         }
     }
 
@@ -772,6 +768,7 @@ impl World {
     pub(super) fn run_dry(&mut self) {
         for _ in 0..3_000 {
             let before = (self.outcomes.len(), self.spawns, self.workers.len());
+            self.reap();
             for slot in self.slots() {
                 self.start(slot);
                 self.begin(slot);

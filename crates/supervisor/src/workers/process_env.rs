@@ -75,6 +75,11 @@ impl ProcessEnv {
         !self.environment.is_empty() || self.of_slot.is_some()
     }
 
+    /// Returns `true` if variables are set by the slot of the worker.
+    pub fn is_by_slot(&self) -> bool {
+        self.of_slot.is_some()
+    }
+
     /// Returns `true` if the working directory is set.
     pub fn has_directory(&self) -> bool {
         self.directory.is_some()

@@ -77,6 +77,9 @@ pub trait Supervised: Send + Sync + 'static {
     /// Handles the death of a worker, whose output has been read.
     fn died(&self, process: &Arc<WorkerProcess>);
 
+    /// Handles that the process of a worker is gone, whether its death was reported before or not.
+    fn reaped(&self, process: &WorkerProcess);
+
     /// Handles that a worker could not be killed, because this process may not do so any more.
     fn could_not_kill(&self, process: &Arc<WorkerProcess>, error: io::Error);
 

@@ -7,7 +7,8 @@
 //! A worker that was killed and whose task will not be retried is reported before its death is
 //! observed, also by this thread. The owner learns first that the worker is given up, so that
 //! nothing the worker does in between makes a difference. The process stays in the list until it is
-//! reaped, and the thread does not end before that.
+//! reaped, and the thread does not end before that. Then the owner learns that whatever the process
+//! had is free.
 //!
 //! All work here is bounded: the thread runs no user code, writes no output, and waits for no other
 //! thread. A death whose captured lines have to be emitted first is deferred until they are, or for
@@ -304,8 +305,9 @@ impl<S: Supervised> ReaperThread<'_, S> {
             }
         };
         if !reported {
-            self.read_last_output(process, exit);
+            self.read_last_output(Arc::clone(&process), exit);
         }
+        self.owner.reaped(&process);
     }
 
     fn read_last_output(&mut self, process: Arc<WorkerProcess>, exit: Exit) {

@@ -1,0 +1,74 @@
+//! Removes workers that are dead, and gives back what was theirs alone once their processes are
+//! gone.
+
+use brigade_scheduler::Event;
+use brigade_sys::clock::now;
+use brigade_wire::WorkerId;
+
+use super::deferred::Deferred;
+use super::observer::Observer;
+use super::outcome::{EventData, has_died};
+use super::shared::{Core, Shared};
+use super::user_code_queue::UserCode;
+use crate::cell::TaskCell;
+
+impl Shared {
+    /// Handles the last event of a worker's process. The worker is removed in the same step,
+    /// because the slot may get its next process in it.
+    pub(super) fn remove_dead(
+        &self,
+        worker: WorkerId,
+        mut event: Event<TaskCell>,
+        data: EventData,
+    ) {
+        let mut deferred = Deferred::default();
+        let turn = self.config.cores.as_ref().map(|_| self.resizing.lock());
+        let mut core = self.lock();
+        let slot = core.worker_slots.get_mut(worker.slot as usize);
+        // Dropped after the locks: a process that nobody attends is killed and reaped then.
+        let dead = slot.and_then(|slot| slot.take_if(|slot| slot.id == worker));
+        core.watch_rings();
+        let time = now();
+        if dead.is_some() {
+            core.observers.worker_gone(time, worker, has_died(&event, &data));
+        }
+        if let (Event::Died { death, .. }, Some(slot)) = (&mut event, &dead) {
+            // Under the lock, because the reaper may report it at the same time.
+            death.gone = slot.process.is_gone();
+        }
+        core.handle(time, event, data, self, &mut deferred);
+        let unneeded = self.unneeded_cores(&core, worker.slot);
+        drop(core);
+        // A resize that is waiting for its turn may need these cores.
+        self.call(unneeded.into_iter().collect());
+        drop(turn);
+        // First, because giving back the memory of the dead worker takes a while.
+        deferred.run(self);
+        if let Some(results) =
+            dead.as_ref().and_then(|slot| slot.connection.as_ref()?.results.as_ref())
+        {
+            // Buffers of it may exist for long.
+            results.bury();
+        }
+    }
+
+    /// Handles that the process of a worker is gone.
+    pub(super) fn reaped(&self, worker: WorkerId) {
+        let turn = self.config.cores.as_ref().map(|_| self.resizing.lock());
+        let mut deferred = Deferred::default();
+        let mut core = self.lock();
+        core.handle(now(), Event::Reaped { worker }, EventData::Nothing, self, &mut deferred);
+        let unneeded = self.unneeded_cores(&core, worker.slot);
+        drop(core);
+        self.call(unneeded.into_iter().collect());
+        drop(turn);
+        deferred.run(self);
+    }
+
+    /// Returns the cores of a slot that is no longer kept, if no process has them.
+    fn unneeded_cores(&self, core: &Core, slot: u32) -> Option<UserCode> {
+        let cores = self.config.cores.as_ref()?;
+        let is_used = core.scheduler.has_process(slot);
+        if is_used { None } else { cores.release(slot).map(UserCode::Lease) }
+    }
+}
