@@ -20,7 +20,7 @@ impl World {
 
     /// Reaps all processes that were reported dead.
     pub(super) fn reap(&mut self) {
-        for worker in std::mem::take(&mut self.unreaped) {
+        while let Some(worker) = self.unreaped.pop() {
             self.model.reaped(worker);
             self.event(Event::Reaped { worker });
         }
