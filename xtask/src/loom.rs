@@ -1,9 +1,8 @@
 //! `cargo xtask loom`: runs the tests whose names contain `loom`, in every interleaving.
 //!
-//! The build has a profile between `dev` and `release`, because loom runs a test some ten thousand
-//! times, and a full optimization takes longer than it saves. It has its own target folder, because
-//! otherwise `--cfg loom` in `RUSTFLAGS` would rebuild every dependency at each change between loom
-//! and other builds.
+//! The build has a profile in which only loom is optimized, because loom runs a test some ten
+//! thousand times. It has its own target folder, because otherwise `--cfg loom` in `RUSTFLAGS`
+//! would rebuild every dependency at each change between loom and other builds.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,6 +15,14 @@ use crate::tools::Tools;
 /// in a fraction of the time for an unlimited number.
 const PREEMPTIONS: &str = "2";
 
+/// The variable in which loom reads it.
+const VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
+
+/// The models with the most interleavings, which take as long as all others together. `cargo xtask
+/// test` forces one thread switch less in them.
+const LARGE: &str = "test(/loom::(many::|a_turn_to_listen_does_not_end)/)";
+const PREEMPTIONS_IF_LARGE: &str = "1";
+
 /// The crates with models.
 const CRATES: [&str; 4] = ["brigade-sys", "brigade-wire", "brigade-task", "brigade-pool"];
 
@@ -27,13 +34,26 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Runs all models with the same number of forced thread switches.
 pub(crate) fn check() -> Result<(), String> {
+    build()?;
+    let preemptions = std::env::var(VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned());
+    run_models(Tools::installed().nextest, &preemptions, None)
+}
+
+/// Runs all models, the large ones with fewer forced thread switches.
+pub(crate) fn check_briefly() -> Result<(), String> {
+    if !Tools::installed().nextest {
+        return check();
+    }
+    build()?;
+    run_models(true, PREEMPTIONS, Some(&format!("not {LARGE}")))?;
+    run_models(true, PREEMPTIONS_IF_LARGE, Some(LARGE))
+}
+
+fn build() -> Result<(), String> {
     let target = target_folder();
-    let preemptions =
-        std::env::var("LOOM_MAX_PREEMPTIONS").unwrap_or_else(|_| PREEMPTIONS.to_owned());
     in_target(&target, false).arguments(["--no-run".to_owned()]).counted().run()?;
-    let tests = in_target(&target, Tools::installed().nextest);
-    let tests = tests.variable("LOOM_MAX_PREEMPTIONS", &preemptions);
     // A filter without a match passes, so a renamed model could drop out of this check unnoticed.
     let list = ["--".to_owned(), "--list".to_owned()];
     let listed = in_target(&target, false).arguments(list).output()?;
@@ -43,7 +63,13 @@ pub(crate) fn check() -> Result<(), String> {
             "one of {crates} has no test with `loom` in its name: name the modules of models `loom`"
         ));
     }
-    tests.run()
+    Ok(())
+}
+
+fn run_models(nextest: bool, preemptions: &str, filter: Option<&str>) -> Result<(), String> {
+    let tests = in_target(&target_folder(), nextest).variable(VARIABLE, preemptions);
+    let filter = filter.map(|filter| ["-E".to_owned(), filter.to_owned()]);
+    tests.arguments(filter.into_iter().flatten()).run()
 }
 
 /// Returns one call for all crates. With a call for each, cargo would build what they have in
