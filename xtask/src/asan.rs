@@ -5,9 +5,9 @@
 //! memory. The sanitizer finds errors that a test does not notice: reads and writes outside an
 //! object, use after free, and leaks.
 //!
-//! The runtime comes with the pinned toolchain. `RUSTC_BOOTSTRAP` makes the stable compiler accept
-//! the `-Z` flag. Only with an explicit target are build scripts and macros, which run inside the
-//! compiler, left uninstrumented. The build has its own target folder, like loom's.
+//! The runtime comes with the pinned toolchain. Only packages of the workspace are instrumented, by
+//! a wrapper of the compiler, so their dependencies are those of the other tests. `RUSTC_BOOTSTRAP`
+//! makes the stable compiler accept the `-Z` flag.
 //!
 //! An allocation that is too large fails, as it does without the sanitizer, instead of ending the
 //! process: that such a length is an error is what some tests check.
@@ -15,9 +15,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::checkout::target_folder;
+use crate::checkout::root;
 use crate::invocation::Invocation;
-use crate::tools::HOST;
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if !arguments.is_empty() {
@@ -28,33 +27,32 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 pub(crate) fn check() -> Result<(), String> {
-    let tests = in_target(&target_folder());
+    let tests = tests(&root());
     tests.clone().arguments(["--no-run".to_owned()]).counted().run()?;
     tests.run()
 }
 
-fn in_target(target: &Path) -> Invocation {
-    Invocation::cargo(&format!("test --target {HOST} -p brigade-sys -p brigade-wire --lib"))
-        .variable("RUSTC_BOOTSTRAP", "1")
-        .variable("RUSTFLAGS", "-Zsanitizer=address")
+fn tests(root: &Path) -> Invocation {
+    let wrapper = root.join("xtask/asan.sh");
+    let wrapper = format!("build.rustc-workspace-wrapper=\"{}\"", wrapper.display());
+    Invocation::cargo("test -p brigade-sys -p brigade-wire --lib")
+        .arguments(["--config".to_owned(), wrapper])
         .variable("ASAN_OPTIONS", "allocator_may_return_null=1")
-        .variable("CARGO_TARGET_DIR", &target.join("asan").to_string_lossy())
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{HOST, in_target};
+    use crate::checkout::root;
 
     #[test]
-    fn asan_has_its_own_target_folder() {
+    fn only_the_workspace_is_instrumented() {
         assert_eq!(
-            in_target(Path::new("target")).to_string(),
-            format!(
-                "RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=allocator_may_return_null=1 \
-                 CARGO_TARGET_DIR=target/asan cargo test --target {HOST} -p brigade-sys -p brigade-wire --lib"
-            )
+            super::tests(Path::new("folder")).to_string(),
+            "ASAN_OPTIONS=allocator_may_return_null=1 cargo test -p brigade-sys -p brigade-wire --lib \
+             --config 'build.rustc-workspace-wrapper=\"folder/xtask/asan.sh\"'"
         );
+        assert!(root().join("xtask/asan.sh").exists());
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn run(package: Option<&str>) -> Result<ExitCode, String> {
     ];
     let mut left_out = Vec::new();
     if let Some(name) = package {
-        steps.extend(of_package(&full_name(name)?));
+        steps.extend(of_package(&full_name(name, &Checkout::read()?)?));
     } else {
         steps.extend(of_all());
         let reason = "`cargo xtask test` checks them".to_owned();
@@ -43,10 +43,9 @@ pub(crate) fn run(package: Option<&str>) -> Result<ExitCode, String> {
 }
 
 /// Returns the name of a package in the workspace, which may be given without `brigade-`.
-fn full_name(name: &str) -> Result<String, String> {
+fn full_name(name: &str, checkout: &Checkout) -> Result<String, String> {
     let full = format!("brigade-{name}");
     let names = [name, &full].map(|name| format!("name = \"{name}\"\n"));
-    let checkout = Checkout::read()?;
     let texts = || checkout.manifests().map(|file| &file.text);
     match names.iter().position(|line| texts().any(|text| text.contains(line))) {
         Some(0) => Ok(name.to_owned()),
@@ -91,18 +90,20 @@ fn of_all() -> [Step; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::{LEFT_OUT, full_name};
+    use super::{Checkout, LEFT_OUT, full_name};
 
     #[test]
     fn packages_are_found_by_either_name() {
-        assert_eq!(full_name("pool").as_deref(), Ok("brigade-pool"));
-        assert_eq!(full_name("brigade-pool").as_deref(), Ok("brigade-pool"));
-        assert_eq!(full_name("brigade").as_deref(), Ok("brigade"));
-        assert!(full_name("poll").is_err());
+        let checkout = Checkout::read().unwrap();
+        assert_eq!(full_name("pool", &checkout).as_deref(), Ok("brigade-pool"));
+        assert_eq!(full_name("brigade-pool", &checkout).as_deref(), Ok("brigade-pool"));
+        assert_eq!(full_name("brigade", &checkout).as_deref(), Ok("brigade"));
+        assert!(full_name("poll", &checkout).is_err());
     }
 
     #[test]
     fn what_is_left_out_exists() {
-        assert!(LEFT_OUT.iter().all(|name| full_name(name).is_ok()));
+        let checkout = Checkout::read().unwrap();
+        assert!(LEFT_OUT.iter().all(|name| full_name(name, &checkout).is_ok()));
     }
 }

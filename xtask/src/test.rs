@@ -31,11 +31,21 @@ const OVER_IPC: &str = "package(brigade-integration)&test(/^(payloads|buffers|sh
 const ALL_OVER_IPC: &str =
     "package(brigade-integration)|(package(brigade-cluster)&kind(test)&test(/workers|drained/))";
 
-/// Workers whose initializer closes files and system calls. Left out are tasks that start
-/// processes, and workers of other programs, which have no initializer.
+/// Workers whose initializer closes files and system calls, where they make a difference.
 const IN_A_SANDBOX: &str = "package(brigade-integration)&\
-    (binary(/^(tasks|stream)$/)|test(/^(payloads|buffers|shared_memory|crashes)::/))\
-    -test(/copy_that_crashes|goes_on_after_its_crash|grandchild|children_of|liars|names_memory_of_others|program|does_not_notice_that_it_is_looked_at|too_late_has_no_value/)";
+    test(/^(payloads|buffers|shared_memory|crashes|deadlines|failures|lifecycle|streams|chunks)::/)";
+
+const ALL_IN_A_SANDBOX: &str = "package(brigade-integration)&\
+    (binary(/^(tasks|stream)$/)|test(/^(payloads|buffers|shared_memory|crashes)::/))";
+
+/// Tasks that start processes, workers of other programs, which have no initializer, and calls that
+/// end a task there.
+const NOT_IN_A_SANDBOX: &str = "test(/copy_that_crashes|goes_on_after_its_crash|grandchild|\
+    children_of|liars|names_memory_of_others|program|does_not_notice_that_it_is_looked_at|\
+    too_late_has_no_value/)";
+
+/// The variable with the number of tasks amid the faults of a cluster, and a third of its default.
+const CHAOS: (&str, &str) = ("BRIGADE_CHAOS_TASKS", "2000");
 
 /// Comparisons of the command with GNU parallel, which start hundreds of Perl programs.
 const PAIRS: &str = "package(brigade-cli)&test(/^pairs::/)";
@@ -120,8 +130,8 @@ pub(crate) fn ci(arguments: &[String]) -> Result<ExitCode, String> {
 const LEFT_OUT: [&str; 4] =
     ["brigade-benches", "brigade-example-image-loader", "brigade-example-service", "brigade-scale"];
 
-/// The features that `test` checks in no other set than that of its tests, because of their
-/// dependencies.
+/// The features, and packages, that `test` checks in no other set than that of its tests, because
+/// of their dependencies.
 const LARGE: [&str; 1] = ["cluster"];
 
 const LINT_AND_BUILD: &str = "clippy, and the build of the tests";
@@ -138,11 +148,15 @@ fn only_in_ci(settings: &Settings, tools: &Tools) -> Vec<LeftOut> {
     let left_out = others
         .map(|step| LeftOut { name: step.name, reason: "`cargo xtask ci` runs it".to_owned() });
     let reason = "`cargo xtask ci` compiles and tests them".to_owned();
+    let documentation = LeftOut {
+        name: "documentation of brigade-cluster".to_owned(),
+        reason: "`cargo xtask ci` checks it".to_owned(),
+    };
     let large = LeftOut {
         name: "a second forced thread switch in large models of loom".to_owned(),
         reason: "`cargo xtask loom` tries it".to_owned(),
     };
-    left_out.chain([large, LeftOut { name: LEFT_OUT.join(", "), reason }]).collect()
+    left_out.chain([large, documentation, LeftOut { name: LEFT_OUT.join(", "), reason }]).collect()
 }
 
 /// Returns all steps with their jobs.
@@ -160,25 +174,32 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
         ("suite", Step::new(First, "tidy", "cargo xtask tidy", tidy::check)),
         ("suite", Step::new(First, "packages", list.to_string(), move || packages::check(&list))),
     ];
-    let build = format!("test {workspace} --all-targets --no-run");
+    // All targets are also those without tests, as tests.
+    let targets = if everything { "--all-targets" } else { "" };
+    let build = format!("test {workspace} {targets} --no-run");
     steps.push(("suite", Step::cargo(First, LINT_AND_BUILD, linted(&build).counted())));
     if tools.nextest {
         let over_ipc = |filter: &str| tests(filter).variable("BRIGADE_LINK", "ipc");
         // In a sandbox, workers look for the names of functions themselves, which takes a tenth of
         // a second for each panic; other tests check those names.
-        let in_a_sandbox = tests(IN_A_SANDBOX)
+        let sandboxed = if everything { ALL_IN_A_SANDBOX } else { IN_A_SANDBOX };
+        let in_a_sandbox = tests(&format!("({sandboxed})-{NOT_IN_A_SANDBOX}"))
             .variable("BRIGADE_TEST_SANDBOX", "1")
             .variable("RUST_BACKTRACE", "0");
         let scheduler = tests("package(brigade-scheduler)&test(any_play)")
             .variable("BRIGADE_SCHEDULER_STEPS", SCHEDULER_STEPS);
         let all_but_pairs = format!("all()-({PAIRS})");
-        steps.push(("suite", Step::cargo(Processes, "tests", tests(&all_but_pairs))));
+        let (chaos, few) = CHAOS;
+        let all = tests(&all_but_pairs);
+        let all = if everything { all } else { all.variable(chaos, few) };
+        steps.push(("suite", Step::cargo(Processes, "tests", all)));
         steps.push(if everything {
             ("links", Step::cargo(Processes, "all tests over ipc", over_ipc(ALL_OVER_IPC)))
         } else {
             ("links", Step::cargo(Processes, "tests over ipc", over_ipc(OVER_IPC)))
         });
-        steps.push(("suite", Step::cargo(Processes, "tests in a sandbox", in_a_sandbox)));
+        let name = if everything { "all tests in a sandbox" } else { "tests in a sandbox" };
+        steps.push(("suite", Step::cargo(Processes, name, in_a_sandbox)));
         steps.push(("suite", Step::cargo(Processes, "scheduler", scheduler)));
         if everything {
             let pairs = Step::cargo(Processes, "comparison with GNU parallel", tests(PAIRS));
@@ -210,7 +231,9 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
     }
     steps.push(("suite", Step::new(Processes, "escape", "cargo xtask escape", escape::check)));
     let models = if everything { loom::check } else { loom::check_briefly };
-    let documented = if everything { "--workspace".to_owned() } else { packages::published() };
+    let large = LARGE.map(|name| format!(" --exclude brigade-{name}")).concat();
+    let documented =
+        if everything { "--workspace".to_owned() } else { packages::published() + &large };
     let documentation = cargo(&format!("doc {documented} --no-deps"));
     let documentation = documentation.variable("RUSTDOCFLAGS", "-D warnings");
     let doc_tests = linted(&format!("test {workspace} --doc"));
