@@ -146,8 +146,6 @@ pub use brigade_pool::{Sandbox, SandboxError};
 #[doc(inline)]
 pub use brigade_pool::stream;
 #[doc(inline)]
-pub use brigade_sys::warm_alloc::WarmAlloc;
-#[doc(inline)]
 pub use brigade_wire::codec::packed;
 #[cfg(feature = "ndarray")]
 pub use brigade_wire::shared::ArrayError;

@@ -38,7 +38,6 @@
 //! - [`foreign_memory`]: reads the memory of another process
 //! - [`numbers`]: [`Numbers`](numbers::Numbers) is the memory of a vector of numbers
 //! - [`huge_pages`]: puts private memory into huge pages
-//! - [`warm_alloc`]: [`WarmAlloc`](warm_alloc::WarmAlloc) keeps large freed blocks
 //! - [`memory_limit`]: finds how much memory a process may use
 //! - [`file_limit`]: checks whether shared memory of a given size can be created
 //!
@@ -170,7 +169,6 @@ pub mod sync;
 pub mod thin_bytes;
 pub mod wait;
 pub mod wake_set;
-pub mod warm_alloc;
 
 #[doc(hidden)]
 pub use error_text::write_error;

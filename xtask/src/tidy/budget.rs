@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 80_697;
+const SUM: usize = 80_519;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -52,7 +52,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scheduler", 4540),
     ("status", 800),
     ("supervisor", 4510),
-    ("sys", 9100),
+    ("sys", 8930),
     ("task", 2600),
     ("testkit", 1000),
     ("testkit-core", 300),
