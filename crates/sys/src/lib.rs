@@ -110,8 +110,6 @@ extern crate brigade_windows as std;
 mod syscall;
 
 pub mod affinity;
-#[cfg(feature = "allocations")]
-pub mod allocations;
 pub mod arena;
 mod before_main;
 pub mod byte_lock;
@@ -147,8 +145,6 @@ pub mod launch;
 pub mod lifeline;
 pub mod memory;
 pub mod memory_limit;
-#[cfg(feature = "misdeeds")]
-pub mod misdeeds;
 pub mod nearby;
 pub mod numbers;
 pub mod orphans;

@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 80_398;
+const SUM: usize = 80_106;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -37,7 +37,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("cli", 10700),
     ("cluster", 9600),
     ("codec", 1330),
-    ("cores", 3500),
+    ("cores", 3410),
     ("crash", 1330),
     ("elsewhere", 1200),
     ("escape", 1700),
@@ -52,10 +52,11 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scheduler", 4540),
     ("status", 800),
     ("supervisor", 4510),
-    ("sys", 8930),
+    ("sys", 8710),
     ("task", 2600),
     ("testkit", 1000),
     ("testkit-core", 300),
+    ("testkit-sys", 230),
     ("time", 400),
     ("timer", 1900),
     ("trace", 500),
