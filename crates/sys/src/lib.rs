@@ -31,8 +31,6 @@
 //!   then only read
 //! - [`arena`]: [`ArgumentArena`](arena::ArgumentArena) and [`ResultArena`](arena::ResultArena)
 //!   hold large payloads in blocks of shared memory
-//! - [`thin_bytes`]: [`ThinBytes`](thin_bytes::ThinBytes) is a slice on the heap whose owner takes
-//!   one word
 //! - [`random`]: bytes that nobody can predict
 //! - [`memory`]: measures the memory that this process uses
 //! - [`foreign_memory`]: reads the memory of another process
@@ -56,7 +54,6 @@
 //! - [`deadline_timer`]: [`DeadlineTimer`](deadline_timer::DeadlineTimer) is a deadline as a
 //!   descriptor
 //! - [`sync`]: a [`Mutex`](sync::Mutex) and a [`Condvar`](sync::Condvar) that ignore poison
-//! - [`guarded`]: [`Guarded`](guarded::Guarded) is a shared value with a part behind a lock
 //! - [`exit_handler`]: functions that run when the process ends
 //! - [`catch_panic`]: contains panics on threads that must go on
 //! - [`file_lock`]: a lock on a file that one program writes to
@@ -136,7 +133,6 @@ pub mod file_watch;
 pub mod foreign_memory;
 pub mod fork;
 pub mod futex;
-pub mod guarded;
 pub mod guardian;
 pub mod handover;
 pub mod huge_pages;
@@ -162,7 +158,6 @@ pub mod segment;
 pub mod sibling;
 pub mod signals;
 pub mod sync;
-pub mod thin_bytes;
 pub mod wait;
 pub mod wake_set;
 
