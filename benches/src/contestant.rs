@@ -68,6 +68,10 @@ const FRESH: [&str; 2] = ["forkserver", "billiard"];
 /// The sections about large results.
 const LARGE_RESULTS: [Section; 2] = [Section::Handover, Section::Loader];
 
+/// Keeps large freed blocks in each process, as the guide advises for large values.
+const KEEPS_BLOCKS: &str =
+    "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=2147483648:glibc.malloc.arena_max=1";
+
 const NOT_BUILT: &str = "it was not built";
 
 impl Contestant {
@@ -196,6 +200,9 @@ impl Contestant {
                 started
             }
         };
+        if section == Section::Payload {
+            started.env("GLIBC_TUNABLES", KEEPS_BLOCKS);
+        }
         started.arg(section.name()).arg(load);
         Ok(started)
     }

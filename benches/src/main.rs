@@ -50,10 +50,6 @@ use crate::arguments::Arguments;
 use crate::report::Outcome;
 use crate::role::Role;
 
-/// As programs have it that pass large values: the host, its workers and the raw limits.
-#[global_allocator]
-static ALLOCATOR: brigade::WarmAlloc = brigade::WarmAlloc::new();
-
 fn main() -> ExitCode {
     brigade::init();
     let outcome = match Role::of_this_process() {

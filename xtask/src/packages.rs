@@ -9,7 +9,7 @@ use crate::invocation::Invocation;
 const MOST: usize = 35;
 
 /// The packages that are never published.
-const PRIVATE: [&str; 11] = [
+const PRIVATE: [&str; 12] = [
     "brigade-benches",
     "brigade-escape",
     "brigade-example-cluster",
@@ -20,6 +20,7 @@ const PRIVATE: [&str; 11] = [
     "brigade-scale",
     "brigade-testkit",
     "brigade-testkit-core",
+    "brigade-testkit-sys",
     "xtask",
 ];
 

@@ -101,6 +101,8 @@ pub(crate) fn check() -> Result<(), String> {
     for finding in &findings {
         println!("{finding}");
     }
+    budget::print_distances(&checkout);
+    budget::check_history()?;
     features::check()?;
     if findings.is_empty() {
         println!("tidy: {} rules hold in {} files", CHECKS.len(), checkout.files.len());

@@ -93,7 +93,6 @@
 //! - `report`: `brigade::runner::Report`, the page and the trace of a run.
 //! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
 //! - `status`: `brigade::status` and `Pool::serve_status`, a live view for browsers.
-//! - `prometheus`: snapshots in a registry of the crate `prometheus-client`.
 //! - `metrics`: snapshots for the recorder of the crate `metrics`.
 //! - `sandbox`: `PoolBuilder::sandbox`, what workers may do, enforced by the kernel.
 //! - `trace-export`: `PoolBuilder::trace`, a timeline of a pool that Perfetto opens.
@@ -146,8 +145,6 @@ pub use brigade_pool::{Sandbox, SandboxError};
 #[doc(inline)]
 pub use brigade_pool::stream;
 #[doc(inline)]
-pub use brigade_sys::warm_alloc::WarmAlloc;
-#[doc(inline)]
 pub use brigade_wire::codec::packed;
 #[cfg(feature = "ndarray")]
 pub use brigade_wire::shared::ArrayError;
@@ -196,12 +193,7 @@ pub use brigade_cores as cores;
 /// [`Pool::snapshot`] returns the snapshot of one pool, and [`global`](metrics::global) that of all
 /// pools that the process has made. Both print a report with `Display` and are `serde` types. When
 /// the last pool of the process ends, the report is logged at the level DEBUG.
-#[cfg(any(
-    feature = "metrics",
-    feature = "prometheus",
-    feature = "recording",
-    feature = "status"
-))]
+#[cfg(any(feature = "metrics", feature = "recording", feature = "status"))]
 #[doc(inline)]
 pub use brigade_metrics as metrics;
 #[cfg(feature = "runner")]

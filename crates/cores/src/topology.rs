@@ -4,9 +4,7 @@ mod arrange;
 mod display;
 mod object;
 #[cfg(test)]
-pub(crate) mod sample;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use serde::{Deserialize, Serialize};
 

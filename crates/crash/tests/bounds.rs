@@ -1,9 +1,9 @@
 //! A report takes little memory, whatever a worker has written.
 
 use brigade_crash::{CrashReport, Files, MAX_FRAMES};
-use brigade_sys::allocations::CountingAllocator;
 use brigade_sys::crash::Snapshot;
 use brigade_testkit_core::Random;
+use brigade_testkit_sys::allocations::CountingAllocator;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator::new();

@@ -10,7 +10,6 @@ use crate::kernel;
 flags! {
     MapFlags: FIXED PRIVATE SHARED NORESERVE;
     MprotectFlags: READ WRITE;
-    MremapFlags: MAYMOVE;
     ProtFlags: READ WRITE;
 }
 
@@ -27,7 +26,6 @@ refused! {
     madvise(*mut c_void, usize, Advice);
     mmap_anonymous(*mut c_void, usize, ProtFlags, MapFlags) -> *mut c_void;
     mprotect(*mut c_void, usize, MprotectFlags);
-    mremap(*mut c_void, usize, usize, MremapFlags) -> *mut c_void;
 }
 
 /// Maps all of a descriptor's memory.

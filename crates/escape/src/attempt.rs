@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use brigade::TaskError;
-use brigade_sys::misdeeds::system_call;
+use brigade_testkit_sys::misdeeds::system_call;
 
 use crate::targets::Targets;
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::mpsc;
 use std::thread;
 
-use brigade_sys::misdeeds;
+use brigade_testkit_sys::misdeeds;
 
 use crate::attempt::{Attempt, Ruins, call, refused};
 

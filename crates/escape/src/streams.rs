@@ -3,7 +3,7 @@
 
 use std::ffi::CString;
 
-use brigade_sys::misdeeds::call_library;
+use brigade_testkit_sys::misdeeds::call_library;
 
 use crate::attempt::{Attempt, Ruins, address, call};
 

@@ -9,8 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use brigade_sys::control::ControlSocket;
-use brigade_sys::{crash, misdeeds};
+use brigade_sys::crash;
 use brigade_testkit::{Random, pause};
+use brigade_testkit_sys::misdeeds;
 use brigade_wire::link::ring::{CAPACITY, words};
 use brigade_wire::slots::SlotTable;
 use brigade_wire::{Finished, FromWorker, Location, Outcome, ring};

@@ -4,19 +4,14 @@
 //! cover the whole life of a pool: to see the present, compare counters.
 //!
 //! - [`prometheus_text`] writes them as Prometheus reads them.
-//! - `Collector` (feature `prometheus`) adds them to a registry of the crate `prometheus-client`.
 //! - `publish` (feature `metrics`) passes them to the recorder of the crate `metrics`.
 
-#[cfg(feature = "prometheus")]
-mod collector;
 #[cfg(feature = "metrics")]
 mod facade;
 mod family;
 mod table;
 mod text;
 
-#[cfg(feature = "prometheus")]
-pub use collector::Collector;
 #[cfg(feature = "metrics")]
 pub use facade::publish;
 pub use text::{PROMETHEUS_MEDIA_TYPE, prometheus_text};

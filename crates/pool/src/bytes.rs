@@ -2,19 +2,14 @@
 
 use std::ops::Deref;
 
-use brigade_sys::thin_bytes::ThinBytes;
-
-/// Number of bytes that need no allocation. A numeral has at most ten, and a larger value would
-/// make each task larger.
-const FEW: usize = 14;
+/// Number of bytes that need no allocation: as many as fit into the place of a vector.
+const FEW: usize = 15;
 
 /// Encoded bytes.
 #[derive(Debug)]
 pub enum Bytes {
     Few(Few),
-    Copied(ThinBytes),
-    /// Boxed because each task has room for bytes, but a vector of them is rare and large.
-    Vector(Box<Vec<u8>>),
+    Many(Vec<u8>),
 }
 
 /// Bytes without an allocation; see [`Bytes`].
@@ -38,7 +33,7 @@ impl Bytes {
                 bytes[..from.len()].copy_from_slice(from);
                 Self::Few(Few { length, bytes })
             }
-            _ => Self::Copied(ThinBytes::copy(from)),
+            _ => Self::Many(from.to_vec()),
         }
     }
 
@@ -46,15 +41,14 @@ impl Bytes {
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Few(_) => 0,
-            Self::Copied(bytes) => bytes.len(),
-            Self::Vector(bytes) => bytes.capacity(),
+            Self::Many(bytes) => bytes.capacity(),
         }
     }
 }
 
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Self {
-        if bytes.len() <= FEW { Self::copy(&bytes) } else { Self::Vector(Box::new(bytes)) }
+        if bytes.len() <= FEW { Self::copy(&bytes) } else { Self::Many(bytes) }
     }
 }
 
@@ -65,8 +59,7 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Few(few) => few,
-            Self::Copied(bytes) => bytes,
-            Self::Vector(bytes) => bytes,
+            Self::Many(bytes) => bytes,
         }
     }
 }
@@ -97,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_take_two_words() {
-        assert_eq!(size_of::<Bytes>(), 2 * size_of::<usize>());
+    fn bytes_take_no_more_than_a_vector() {
+        assert_eq!(size_of::<Bytes>(), size_of::<Vec<u8>>());
     }
 }

@@ -31,14 +31,11 @@
 //!   then only read
 //! - [`arena`]: [`ArgumentArena`](arena::ArgumentArena) and [`ResultArena`](arena::ResultArena)
 //!   hold large payloads in blocks of shared memory
-//! - [`thin_bytes`]: [`ThinBytes`](thin_bytes::ThinBytes) is a slice on the heap whose owner takes
-//!   one word
 //! - [`random`]: bytes that nobody can predict
 //! - [`memory`]: measures the memory that this process uses
 //! - [`foreign_memory`]: reads the memory of another process
 //! - [`numbers`]: [`Numbers`](numbers::Numbers) is the memory of a vector of numbers
 //! - [`huge_pages`]: puts private memory into huge pages
-//! - [`warm_alloc`]: [`WarmAlloc`](warm_alloc::WarmAlloc) keeps large freed blocks
 //! - [`memory_limit`]: finds how much memory a process may use
 //! - [`file_limit`]: checks whether shared memory of a given size can be created
 //!
@@ -57,7 +54,6 @@
 //! - [`deadline_timer`]: [`DeadlineTimer`](deadline_timer::DeadlineTimer) is a deadline as a
 //!   descriptor
 //! - [`sync`]: a [`Mutex`](sync::Mutex) and a [`Condvar`](sync::Condvar) that ignore poison
-//! - [`guarded`]: [`Guarded`](guarded::Guarded) is a shared value with a part behind a lock
 //! - [`exit_handler`]: functions that run when the process ends
 //! - [`catch_panic`]: contains panics on threads that must go on
 //! - [`file_lock`]: a lock on a file that one program writes to
@@ -111,8 +107,6 @@ extern crate brigade_windows as std;
 mod syscall;
 
 pub mod affinity;
-#[cfg(feature = "allocations")]
-pub mod allocations;
 pub mod arena;
 mod before_main;
 pub mod byte_lock;
@@ -139,7 +133,6 @@ pub mod file_watch;
 pub mod foreign_memory;
 pub mod fork;
 pub mod futex;
-pub mod guarded;
 pub mod guardian;
 pub mod handover;
 pub mod huge_pages;
@@ -148,8 +141,6 @@ pub mod launch;
 pub mod lifeline;
 pub mod memory;
 pub mod memory_limit;
-#[cfg(feature = "misdeeds")]
-pub mod misdeeds;
 pub mod nearby;
 pub mod numbers;
 pub mod orphans;
@@ -167,10 +158,8 @@ pub mod segment;
 pub mod sibling;
 pub mod signals;
 pub mod sync;
-pub mod thin_bytes;
 pub mod wait;
 pub mod wake_set;
-pub mod warm_alloc;
 
 #[doc(hidden)]
 pub use error_text::write_error;

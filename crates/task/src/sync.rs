@@ -8,10 +8,7 @@
 mod modelled;
 
 #[cfg(not(loom))]
-pub use brigade_sys::{
-    guarded::{Guard, Guarded},
-    sync::Mutex,
-};
+pub use brigade_sys::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -23,4 +20,4 @@ pub use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[cfg(loom)]
 pub use loom::thread::ThreadId;
 #[cfg(loom)]
-pub use modelled::{Guard, Guarded, Mutex, Thread, current, park, park_timeout};
+pub use modelled::{Mutex, MutexGuard, Thread, current, park, park_timeout};

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brigade_sys::fork::Origin;
-use brigade_sys::misdeeds;
+use brigade_testkit_sys::misdeeds;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::processes::{Signal, hit_child};

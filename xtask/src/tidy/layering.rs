@@ -117,6 +117,7 @@ const LAYERS: &[(&str, Uses)] = &[
     ("brigade-cli", Only(&["brigade", "brigade-ids"])),
     // Tests of the lowest crates use it.
     ("brigade-testkit-core", Only(&["brigade-ids"])),
+    ("brigade-testkit-sys", Only(&[])),
     ("brigade-testkit", AllBefore),
     ("brigade-escape", AllBefore),
     ("brigade-integration", AllBefore),

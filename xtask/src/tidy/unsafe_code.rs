@@ -1,16 +1,17 @@
-//! Checks that `unsafe` is used only in crates/sys, where clippy requires a `SAFETY` comment for
-//! each block.
+//! Checks that `unsafe` is used only in crates/sys and, for tests, in crates/testkit-sys, where
+//! clippy requires a `SAFETY` comment for each block.
 
 use super::Finding;
 use crate::checkout::{Checkout, File};
 use crate::tokens::occurrences;
 
-const SYS: &str = "crates/sys/";
+const ALLOWED: [&str; 2] = ["crates/sys/", "crates/testkit-sys/"];
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in checkout.rust_files().filter(|file| !file.path.starts_with(SYS)) {
+    let is_allowed = |path: &str| ALLOWED.iter().any(|folder| path.starts_with(folder));
+    for file in checkout.rust_files().filter(|file| !is_allowed(&file.path)) {
         if is_crate_root(file) && !file.code.contains(FORBID) {
             findings.push(Finding::new(
                 &file.path,
@@ -62,6 +63,7 @@ mod tests {
             ("crates/a/tests/b.rs", source),
             ("crates/sys/src/c.rs", source),
             ("crates/sys/src/lib.rs", ""),
+            ("crates/testkit-sys/src/d.rs", source),
         ];
         assert_eq!(locations(check, &files), ["crates/a/tests/b.rs:3"]);
     }

@@ -9,13 +9,14 @@
 //! A `String` or a vector of numbers (`Vec<u8>`, `Vec<f32>`, `Vec<u64>`, …) of 4 MiB or more is
 //! copied only once, directly between the memory of the two processes. Then most of the time goes
 //! to fresh memory: the system clears each page before it gives it to a process. An allocator that
-//! keeps freed blocks avoids that. Use it in the whole program, which is the host and the workers:
+//! keeps large freed blocks avoids that in host and workers, which are the same program:
 //!
-//! ```
-//! #[global_allocator]
-//! static ALLOCATOR: brigade::WarmAlloc = brigade::WarmAlloc::new();
-//! # fn main() { let _ = vec![1_u8; 8 << 20]; }
-//! ```
+//! - [mimalloc](https://docs.rs/mimalloc) as the global allocator keeps them by itself.
+//! - [jemalloc](https://docs.rs/tikv-jemallocator) does so with
+//!   `_RJEM_MALLOC_CONF=oversize_threshold:0,dirty_decay_ms:-1` in the environment of the host.
+//! - glibc needs no change of the program: its options `glibc.malloc.mmap_max=0`,
+//!   `glibc.malloc.trim_threshold=2147483648` and `glibc.malloc.arena_max=1`, with colons between
+//!   them, are the value of `GLIBC_TUNABLES`. Threads that allocate much then wait for each other.
 //!
 //! Inside another value, a vector of numbers is encoded number by number, which takes much longer.
 //! Name [`packed`](crate::packed) there, and its bytes are copied as they are:

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::cpu_set::CpuSet;
 use crate::request::CoreKind;
-use crate::topology::sample::{Shape, any_topology};
+use crate::topology::tests::sample::{Shape, any_topology};
 use crate::topology::{Level, Topology};
 
 fn allocator(topology: &Topology) -> Allocator {

@@ -2,8 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::sample::{Shape, any_topology};
 use super::*;
+use sample::{Shape, any_topology};
+
+pub(crate) mod sample;
 
 fn set(list: &str) -> CpuSet {
     list.parse().unwrap()

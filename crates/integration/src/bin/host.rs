@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use brigade::stream::Emit;
 use brigade::{Pool, Sandbox, Shutdown, Start, Stdio};
-use brigade_sys::{misdeeds, parent_death};
+use brigade_sys::parent_death;
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
+use brigade_testkit_sys::misdeeds;
 use brigade_wire::codec::chain;
 use rustix::process::WaitOptions;
 

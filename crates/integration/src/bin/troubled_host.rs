@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use brigade::{Handle, Pool, PoolError, Shutdown, TaskErrorKind};
-use brigade_sys::misdeeds;
 use brigade_testkit::faults::{aborts, hangs, spins};
 use brigade_testkit::{BOUND, Watchdog, outcome, processes};
+use brigade_testkit_sys::misdeeds;
 use tracing::{Event, Metadata, Subscriber, span};
 
 fn main() {

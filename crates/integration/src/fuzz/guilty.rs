@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brigade_sys::misdeeds;
 use brigade_testkit::{Random, pause};
+use brigade_testkit_sys::misdeeds;
 use rustix::process::{Signal, getpid, kill_process, setsid};
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use brigade_sys::misdeeds;
 use brigade_testkit::Random;
+use brigade_testkit_sys::misdeeds;
 use rustix::fs::{OFlags, fcntl_setfl, ftruncate};
 use rustix::net::{Shutdown, shutdown};
 use serde::{Deserialize, Serialize};

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use brigade::{Pool, PoolError, Shutdown, Start};
 use brigade_sys::fork::Origin;
-use brigade_sys::misdeeds;
 use brigade_testkit::{Random, faults, pause};
+use brigade_testkit_sys::misdeeds;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::behavior::MESSAGE_LIMIT;

@@ -2,9 +2,9 @@
 
 use brigade::{Handle, Link, Pool};
 use brigade_integration::builder;
-use brigade_sys::allocations::Allocations;
 use brigade_testkit::faults::spins;
 use brigade_testkit::{BOUND, Gate, pass, wait_until};
+use brigade_testkit_sys::allocations::Allocations;
 
 use crate::ALLOCATOR;
 

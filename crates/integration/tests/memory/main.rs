@@ -1,7 +1,7 @@
 //! The memory of tasks: arguments and values of every size, buffers that processes share, and what
 //! all of it takes.
 
-use brigade_sys::allocations::CountingAllocator;
+use brigade_testkit_sys::allocations::CountingAllocator;
 
 mod allocations;
 mod buffers;

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use brigade::{AllocError, Exit, Pool, PoolBuilder, Protection, SharedBuf, Start};
 use brigade_integration::{builder, worker_died};
-use brigade_sys::misdeeds::overwrite;
 use brigade_testkit::faults::aborts;
 use brigade_testkit::{BOUND, Random, outcome, pause, processes, wait_until};
+use brigade_testkit_sys::misdeeds::overwrite;
 
 const LARGE: usize = 1 << 20;
 

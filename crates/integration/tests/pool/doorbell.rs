@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use brigade::{Link, Shutdown};
 use brigade_integration::{builder, pool, worker_died};
-use brigade_sys::misdeeds;
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass};
+use brigade_testkit_sys::misdeeds;
 
 /// Descriptor numbers, more than a worker has.
 const NUMBERS: std::ops::Range<i32> = 3..100;

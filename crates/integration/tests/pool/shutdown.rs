@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use brigade::metrics::WorkerState;
 use brigade::{Pool, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{builder, pool, worker_died};
-use brigade_sys::misdeeds::ignore_termination;
 use brigade_testkit::faults::{
     How, SpoilsDecoding, aborts, echoes, hangs, hangs_at_exit, panics_with_str, returns_bytes,
     returns_what_spoils_encoding, sleeps, stops_itself, takes_what_spoils_decoding,
 };
 use brigade_testkit::{BOUND, Gate, PATIENCE, Watchdog, outcome, pass, processes, wait_until};
+use brigade_testkit_sys::misdeeds::ignore_termination;
 
 /// Delay that a bounded shutdown may have on a busy machine.
 const SLACK: Duration = Duration::from_secs(3 * PATIENCE);

@@ -13,8 +13,8 @@ use std::thread;
 
 use brigade::{Link, Pool, PoolBuilder, Sandbox, Start, Stdio};
 use brigade_integration::{Helper, builder, square};
-use brigade_sys::misdeeds;
 use brigade_testkit::{BOUND, outcome, processes, wait_or_explain};
+use brigade_testkit_sys::misdeeds;
 
 /// Returns the open descriptors of a process, with what they lead to.
 fn descriptors(process: u32) -> Vec<(u64, String)> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use brigade::Pool;
 use brigade_integration::pool;
-use brigade_sys::misdeeds;
 use brigade_testkit::{BOUND, Gate, Pass, Watchdog, outcome, pass, pause, processes, wait_until};
+use brigade_testkit_sys::misdeeds;
 use serde::{Deserialize, Serialize};
 
 /// The action of the copy before it returns.

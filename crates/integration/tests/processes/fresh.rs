@@ -10,10 +10,10 @@ use std::time::Duration;
 use brigade::stream::Emit;
 use brigade::{Exit, Function, Link, Pool, PoolBuilder, SharedBuf, Stdio, TaskError, worker};
 use brigade_integration::{Captured, builder, square, worker_died};
-use brigade_sys::misdeeds;
 use brigade_testkit::faults::{hangs_at_exit, stops_itself};
 use brigade_testkit::processes::{self, Signal};
 use brigade_testkit::{BOUND, Gate, LeakCheck, Pass, outcome, pass, wait_for, wait_until};
+use brigade_testkit_sys::misdeeds;
 use rustix::fs::Mode;
 
 /// Makes a process start a thread before it becomes a worker.

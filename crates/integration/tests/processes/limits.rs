@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use brigade::{Hold, Layer, Limit, Limits, Link, Pool, TaskError, TaskErrorKind};
 use brigade_integration::{builder, square};
-use brigade_sys::misdeeds;
 use brigade_testkit::{LeakCheck, outcome};
+use brigade_testkit_sys::misdeeds;
 
 const MEBIBYTE: u64 = 1 << 20;
 

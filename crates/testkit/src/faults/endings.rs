@@ -1,6 +1,7 @@
 //! Tasks that end their worker or stop it.
 
-use brigade_sys::{exit_handler, misdeeds};
+use brigade_sys::exit_handler;
+use brigade_testkit_sys::misdeeds;
 use rustix::process::{Signal, getpid, kill_process};
 
 /// Calls `abort`, which ends the process by SIGABRT.

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock::now;
-use brigade_sys::misdeeds::drop_privileges;
 use brigade_sys::request_socket::{Address, RequestSocket, own_user};
 use brigade_testkit::{BOUND, Copied, Side, copy_process};
+use brigade_testkit_sys::misdeeds::drop_privileges;
 use brigade_timer::{LogReaper, TimerClient, TimerEvent};
 
 use crate::server;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{Level, Object, Parts, Topology};
 use crate::cpu_set::CpuSet;
+use crate::topology::{Level, Object, Parts, Topology};
 
 /// A regular machine: the number of parts of each level within the next larger one.
 #[derive(Debug, Clone, Copy)]

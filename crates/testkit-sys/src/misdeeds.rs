@@ -1,9 +1,7 @@
-//! For tests only: operations with which foreign code in a task can harm its process, and safe Rust
-//! cannot.
+//! Operations with which foreign code in a task can harm its process, and safe Rust cannot.
 //!
 //! These functions break promises that other code relies on, and are still safe to call: the tests
-//! that call them check how the rest of the process reacts. The feature of this name must not be
-//! used by anything else.
+//! that call them check how the rest of the process reacts.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -33,7 +31,7 @@ pub fn close(descriptor: i32) {
 /// Closes every descriptor, no matter who owns it.
 pub fn close_all() {
     // SAFETY: as in `close`.
-    unsafe { syscall!(libc::SYS_close_range, 0, u32::MAX, 0_u32) };
+    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0_u32) };
 }
 
 /// Replaces the file behind a descriptor, no matter who owns it.
@@ -70,7 +68,7 @@ pub fn ignore_termination() {
 pub fn duplicate(descriptor: i32) -> io::Result<OwnedFd> {
     // SAFETY: the number is used for this one call, which fails if it is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    crate::descriptors::above_streams(borrowed)
+    Ok(rustix::io::fcntl_dupfd_cloexec(borrowed, 3)?)
 }
 
 /// Writes over bytes that this program promised only to read, as a stray pointer does.
@@ -247,7 +245,7 @@ pub fn exit_on(signal: i32, code: i32) {
 pub fn system_call(number: i64, arguments: [u64; 6]) -> i64 {
     let [first, second, third, rest @ ..] = arguments;
     // SAFETY: it may do anything, which is the subject of the test.
-    let result = unsafe { syscall!(number, first, second, third, rest[0], rest[1], rest[2]) };
+    let result = unsafe { libc::syscall(number, first, second, third, rest[0], rest[1], rest[2]) };
     if result == -1 {
         -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(0))
     } else {

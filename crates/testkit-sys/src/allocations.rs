@@ -1,4 +1,4 @@
-//! For tests only: an allocator that counts, to find out what an operation allocates.
+//! An allocator that counts, to find out what an operation allocates.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
