@@ -149,6 +149,9 @@ fn work(
     }
     let known = Arc::clone(&functions);
     sections::begin(slots.clone(), Arc::clone(&control));
+    if !slots.start() {
+        return exit_code::STOPPED;
+    }
     let event_loop =
         EventLoop::new(sender, receiver, slots, arenas, message_limit, known, memory_limit);
     // The end of the process releases all of it at once.

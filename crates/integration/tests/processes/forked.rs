@@ -7,7 +7,7 @@ use std::process::id;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use brigade::{Link, Pool, PoolBuilder, Start, worker};
+use brigade::{Handle, Link, Pool, PoolBuilder, Start, worker};
 use brigade_integration::{Log, builder, square};
 use brigade_testkit::processes::{self, Signal};
 use brigade_testkit::{BOUND, LeakCheck, Random, outcome, pause, wait_for, wait_until};
@@ -210,6 +210,48 @@ fn a_server_that_is_stopped_is_given_up() {
     crash(&pool);
     works(&pool);
     assert_ne!(server(), first);
+}
+
+/// Returns a pool with a task in a forked worker that was stopped before it has run.
+fn stuck_before_its_first_task() -> (Pool, Handle<u64>) {
+    const LIMIT: Duration = Duration::from_millis(500);
+    // Their replacement takes a worker several milliseconds.
+    let variables = (0..3_000).map(|n| (format!("BRIGADE_TEST_{n}"), "x".repeat(200)));
+    let variables: Vec<_> = variables.collect();
+    for _ in 0..50 {
+        let variables = variables.clone();
+        let pool = forked().env_per_slot(move |_| variables.clone()).start_timeout(LIMIT);
+        let pool = pool.build().unwrap();
+        works(&pool);
+        let known: HashSet<u32> = processes::children().into_iter().collect();
+        let stopper = std::thread::spawn(move || {
+            let new = wait_for("a new worker", BOUND, || {
+                processes::children().into_iter().find(|pid| !known.contains(pid))
+            });
+            processes::hit(new, Signal::STOP);
+            new
+        });
+        crash(&pool);
+        let handle = pool.task(square).deadline(LIMIT).submit(7).unwrap();
+        let worker = stopper.join().unwrap();
+        // It has its own name when it is about to begin.
+        let name = fs::read_to_string(format!("/proc/{worker}/comm")).unwrap_or_default();
+        if name.trim() == "brigade-fork" {
+            return (pool, handle);
+        }
+        processes::hit(worker, Signal::CONT);
+    }
+    panic!("no worker could be stopped in time");
+}
+
+#[test]
+fn a_forked_worker_that_does_not_run_is_not_waited_for() {
+    let _alone = alone();
+    let (pool, handle) = stuck_before_its_first_task();
+    // Another server would end the same way, as far as the pool knows.
+    let error = outcome(handle).unwrap_err();
+    assert!(error.to_string().contains("it has not run within 500ms (start_timeout)"), "{error}");
+    assert!(pool.submit(square, 7).is_err());
 }
 
 #[test]

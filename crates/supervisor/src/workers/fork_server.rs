@@ -50,10 +50,11 @@ pub(crate) struct ForkServer {
     environment: Vec<u8>,
     fixed: Fixed,
     program: Option<FileId>,
-    /// It runs the same build as this program.
-    is_same_build: bool,
+    /// It runs the same build as this program, so the host knows what its workers would answer to a
+    /// greeting.
+    pub(crate) is_same_build: bool,
     /// The time by which it has to serve, until it does.
-    serves_by: Option<Monotonic>,
+    pub(crate) serves_by: Option<Monotonic>,
     is_preloading: bool,
 }
 
@@ -143,16 +144,6 @@ impl ForkServer {
         } else {
             None
         }
-    }
-
-    /// Returns `true` if it has said that it serves.
-    pub(crate) fn is_serving(&self) -> bool {
-        self.serves_by.is_none()
-    }
-
-    /// Returns `true` if the host knows what its workers would answer to a greeting.
-    pub(crate) fn is_same_build(&self) -> bool {
-        self.is_same_build
     }
 
     /// Returns `true` if it is another program, which may not know what a fork server is.

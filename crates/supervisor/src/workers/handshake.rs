@@ -130,7 +130,10 @@ impl<S: Supervised> Handshake<'_, S> {
         greeting.bind(self.process);
         let hello = ToWorkerControl::Hello(greeting.hello.clone());
         self.send(&hello, &greeting.descriptors())?;
-        let answer = self.answer()?;
+        let answer = match self.receive()? {
+            FromWorkerControl::Answer(answer) => answer,
+            other => return Err(unexpected(other)),
+        };
         let server = self.check(&answer)?;
         self.process.set_worker_pid(answer.pid);
         let same_build = BuildIdentity::from_bytes(answer.identity) == build_identity();
@@ -151,13 +154,6 @@ impl<S: Supervised> Handshake<'_, S> {
             other => return Err(unexpected(other)),
         }
         Ok(greeting.into_connected(link, same_build))
-    }
-
-    fn answer(&self) -> Result<Answer, HandshakeError> {
-        match self.receive()? {
-            FromWorkerControl::Answer(answer) => Ok(answer),
-            other => Err(unexpected(other)),
-        }
     }
 
     /// Checks that the answer comes from the started worker and from a usable program. Returns the
