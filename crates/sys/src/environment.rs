@@ -61,12 +61,12 @@ pub fn replace(entries: &[u8]) -> Result<(), EnvironmentError> {
     require_one_thread()?;
     // Never freed, because the environment lasts as long as the process.
     let entries: &'static mut [u8] = Box::leak(entries.into());
-    let mut pointers: Vec<*mut c_char> = entries
+    let pointers: Vec<*mut c_char> = entries
         .split_inclusive_mut(|byte| *byte == 0)
         .filter(|entry| entry.len() > 1 && entry.ends_with(b"\0"))
         .map(|entry| entry.as_mut_ptr().cast())
+        .chain([ptr::null_mut()])
         .collect();
-    pointers.push(ptr::null_mut());
     // SAFETY: this is the only thread of the process, so nobody reads or writes the environment
     // meanwhile. The strings end with a zero and the list with a null pointer, and both stay.
     unsafe { environ = pointers.leak().as_mut_ptr() };

@@ -7,8 +7,10 @@ use std::process::id;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use brigade::{Handle, Link, Pool, PoolBuilder, Start, worker};
+use brigade::{Handle, Link, Pool, PoolBuilder, Start, TaskState, worker};
 use brigade_integration::{Log, builder, square};
+use brigade_sys::misdeeds;
+use brigade_testkit::faults;
 use brigade_testkit::processes::{self, Signal};
 use brigade_testkit::{BOUND, LeakCheck, Random, outcome, pause, wait_for, wait_until};
 use rustix::fs::Mode;
@@ -252,6 +254,54 @@ fn a_forked_worker_that_does_not_run_is_not_waited_for() {
     let error = outcome(handle).unwrap_err();
     assert!(error.to_string().contains("it has not run within 500ms (start_timeout)"), "{error}");
     assert!(pool.submit(square, 7).is_err());
+}
+
+#[test]
+fn a_host_without_streams_shares_no_descriptor_as_one() {
+    fn prints((): ()) -> Vec<String> {
+        println!("lost");
+        let link = |number| fs::read_link(format!("/proc/self/fd/{number}")).unwrap();
+        (0..2).map(|number| link(number).display().to_string()).collect()
+    }
+    let _alone = alone();
+    for start in [Start::Fork, Start::Exec, Start::Fork] {
+        // The last pool is built before.
+        let pool = builder(1).start(start).build().unwrap();
+        (0..3).for_each(misdeeds::close);
+        assert_eq!(outcome(pool.submit(prints, ()).unwrap()).unwrap(), ["/dev/null"; 2]);
+        let pool = builder(1).start(start).build().unwrap();
+        assert_eq!(outcome(pool.submit(prints, ()).unwrap()).unwrap(), ["/dev/null"; 2]);
+    }
+}
+
+#[test]
+fn a_folder_that_is_gone_is_named() {
+    let _alone = alone();
+    for start in [Start::Fork, Start::Exec] {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = builder(1).start(start).current_dir(folder.path()).build().unwrap();
+        let path = folder.path().display().to_string();
+        drop(folder);
+        let error = outcome(pool.submit(square, 7).unwrap()).unwrap_err().to_string();
+        let text = format!("cannot enter the folder {path}: No such file or directory");
+        assert!(error.contains(&text) && error.contains("correct `current_dir`"), "{error}");
+    }
+}
+
+#[test]
+fn a_host_that_becomes_a_subreaper_gets_no_zombies() {
+    let _alone = alone();
+    let pool = forked().fresh_process_per_task().build().unwrap();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    for _ in 0..5 {
+        let handle = pool.submit(faults::hangs, ()).unwrap();
+        wait_until("the task", BOUND, || handle.state() == TaskState::Running);
+        handle.kill();
+        assert!(outcome(handle).is_err());
+        works(&pool);
+    }
+    drop(pool);
+    assert_eq!(processes::children(), []);
 }
 
 #[test]

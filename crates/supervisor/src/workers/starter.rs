@@ -38,7 +38,7 @@ pub(crate) struct Processes {
     /// Workers that are ordered, and come after the one that is started.
     pub(crate) ordered: usize,
     /// Workers that take tasks and may not have run yet, and the times until which they have to.
-    pub(crate) silent: Vec<Silent>,
+    pub(crate) silent: Vec<(Arc<WorkerProcess>, Arc<SlotTable>, Monotonic)>,
     /// Says what a process inherits from this thread.
     inherited: Source,
 }
@@ -56,8 +56,6 @@ pub(crate) struct Started {
     /// Set if it takes tasks already, without a handshake.
     pub(crate) connected: Option<Connected>,
 }
-
-pub(crate) type Silent = (Arc<WorkerProcess>, Arc<SlotTable>, Monotonic);
 
 /// The descriptors of a new worker.
 pub(crate) struct Ends<'a> {
@@ -189,7 +187,8 @@ impl Processes {
             server.wait_until_serving(supervisor, settings, worker, waits).and_then(|()| {
                 let greeting = (server.is_same_build && settings.are_complete())
                     .then(|| Greeting::new(owner, worker, None, Token::random(), true));
-                let greeting = greeting.transpose().map_err(ForkError::Refused)?;
+                let greeting =
+                    greeting.transpose().map_err(|it| ForkError::Refused(io::Error::other(it)))?;
                 let process =
                     server.fork(supervisor, settings, worker, around, greeting.as_ref())?;
                 let pid = process.pid();
@@ -202,7 +201,7 @@ impl Processes {
         match forked {
             Ok(started) => Ok(Some(started)),
             Err(ForkError::NotYet) => Ok(None),
-            Err(ForkError::Refused(reason)) => Err(io::Error::other(reason)),
+            Err(ForkError::Refused(error)) => Err(error),
             Err(ForkError::Unsuitable { reason, threads }) => {
                 self.end(supervisor);
                 self.unsuitable(supervisor, reason, threads)
@@ -220,7 +219,7 @@ impl Processes {
         reason: Option<String>,
     ) -> io::Result<Option<Started>> {
         let Some(server) = self.server.take() else { return Ok(None) };
-        let (is_foreign, pid) = (server.is_foreign_and_new(settings), server.pid());
+        let (is_foreign, pid) = (server.is_foreign_and_new(settings), server.process.pid());
         let cause = server.end(supervisor, reason);
         if is_foreign {
             // It may do as a worker what it does not do as a server.

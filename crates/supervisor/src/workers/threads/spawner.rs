@@ -14,6 +14,7 @@ use std::time::Duration;
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::now;
 use brigade_sys::control::ControlSocket;
+use brigade_sys::descriptors::fill_streams;
 use brigade_wire::WorkerId;
 use crossbeam_channel::RecvTimeoutError;
 
@@ -23,7 +24,7 @@ use crate::workers::connection::Connected;
 use crate::workers::handshake;
 use crate::workers::output::{HostEnds, Writer};
 use crate::workers::reserve::require_reserve;
-use crate::workers::starter::{Ends, Processes, Silent, Started};
+use crate::workers::starter::{Ends, Processes, Started};
 use crate::workers::supervised::Supervised;
 use crate::workers::supervisor::Orders;
 use crate::workers::thread as worker_thread;
@@ -42,7 +43,7 @@ pub fn run(owner: &Arc<impl Supervised>, orders: &Orders) {
     let mut attendants: Vec<JoinHandle<()>> = Vec::new();
     let mut processes = Processes::new(owner.settings());
     loop {
-        let limit = give_up_silent(&**owner, &mut processes.silent);
+        let limit = give_up_silent(&**owner, &mut processes);
         let process = match orders.recv_timeout(limit.unwrap_or(Duration::MAX)) {
             Ok(process) => process,
             Err(RecvTimeoutError::Timeout) => continue,
@@ -77,8 +78,8 @@ fn started(
     process: Arc<WorkerProcess>,
 ) -> Option<Arc<WorkerProcess>> {
     match or_refuse(owner, process.worker(), || launch(owner, processes, &process))? {
-        Next::Handshake => Some(process),
-        Next::Tasks(connected) => {
+        None => Some(process),
+        Some(connected) => {
             let until = now().saturating_add(owner.settings().start_timeout);
             let table = Arc::clone(&connected.connection.table);
             processes.silent.push((Arc::clone(&process), table, until));
@@ -90,9 +91,9 @@ fn started(
 
 /// Gives up workers that take tasks and have not run in time. Returns the time that the next one
 /// has left.
-fn give_up_silent(owner: &impl Supervised, silent: &mut Vec<Silent>) -> Option<Duration> {
+fn give_up_silent(owner: &impl Supervised, processes: &mut Processes) -> Option<Duration> {
     let (now, limit) = (now(), owner.settings().start_timeout);
-    silent.retain(|(process, table, until)| {
+    processes.silent.retain(|(process, table, until)| {
         if *until <= now && table.give_up() {
             owner.supervisor().is_server_suspect.store(true, Ordering::Release);
             let cause = format!("it has not run within {limit:?} (start_timeout)");
@@ -102,7 +103,7 @@ fn give_up_silent(owner: &impl Supervised, silent: &mut Vec<Silent>) -> Option<D
         table.is_silent()
     });
     // The first is the oldest.
-    silent.first().map(|(.., until)| until.saturating_since(now))
+    processes.silent.first().map(|(.., until)| until.saturating_since(now))
 }
 
 /// Returns the result of `start`, or reports that the worker could not be started.
@@ -134,18 +135,14 @@ fn refuse(owner: &impl Supervised, worker: WorkerId, is_permanent: bool, reason:
 /// The operation that failed, and its error.
 type Refusal = (&'static str, io::Error);
 
-/// The next step of a process that was started.
-enum Next {
-    Handshake,
-    Tasks(Connected),
-}
-
-/// Starts the process. Returns `None` if the worker was killed in the meantime.
+/// Starts the process. Returns `None` if the worker was killed in the meantime, and `Some(None)` if
+/// it needs a handshake.
+#[expect(clippy::option_option, reason = "the outer one is that of `or_refuse`")]
 fn launch(
     owner: &impl Supervised,
     processes: &mut Processes,
     process: &WorkerProcess,
-) -> Result<Option<Next>, Refusal> {
+) -> Result<Option<Option<Connected>>, Refusal> {
     if process.is_killed() {
         return Ok(None);
     }
@@ -153,9 +150,10 @@ fn launch(
     let settings = owner.settings();
     if settings.thread.is_some() {
         // The attendant starts it.
-        return Ok(Some(Next::Handshake));
+        return Ok(Some(None));
     }
     require_reserve().map_err(|error| ("start its attendant thread", error))?;
+    fill_streams();
     let (control, worker_end) =
         ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
     let (ends, worker_ends) = HostEnds::open(settings.env.stdio, settings.sandbox.is_some())
@@ -174,7 +172,7 @@ fn launch(
     }
     let pid = process.pid();
     note!(supervisor.output, DEBUG, %worker, pid, is_forked, "worker spawned");
-    Ok(Some(connected.map_or(Next::Handshake, Next::Tasks)))
+    Ok(Some(connected))
 }
 
 fn start_attendant<S: Supervised>(
