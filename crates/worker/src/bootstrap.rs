@@ -91,7 +91,7 @@ struct Handshake<'a> {
 
 impl Handshake<'_> {
     fn run(&self, greeting: Greeting) -> Result<(Link, Connected), StartError> {
-        let Greeting { hello, descriptors, is_answered } = greeting;
+        let Greeting { hello, descriptors, is_answered, is_forked } = greeting;
         check_version(hello.version)?;
         // The host bounds what it sends. A limit beyond the address space is no limit.
         let limit = usize::try_from(hello.message_limit).unwrap_or(usize::MAX);
@@ -115,8 +115,8 @@ impl Handshake<'_> {
         }
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth, hello.pinned);
-        let memory_limit =
-            MemoryLimit::open(hello.max_rss, hello.max_growth).map_err(StartError::MemoryLimit)?;
+        let memory_limit = MemoryLimit::open(hello.max_rss, hello.max_growth, is_forked)
+            .map_err(StartError::MemoryLimit)?;
         let mut arenas = None;
         let (setup, sandbox);
         let link = match connector {

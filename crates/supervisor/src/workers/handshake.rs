@@ -99,10 +99,11 @@ impl<S: Supervised> Handshake<'_, S> {
             // A worker that opens the memory of another one reads what is not meant for it.
             result.connection.takes_no_descriptors();
         }
-        if self.settings.setup.is_awaited(self.process.is_forked()) {
+        let has_setup = self.settings.setup.is_awaited(self.process.is_forked());
+        if has_setup || self.settings.sandbox.is_some() {
             self.phase = Phase::Initializer;
             let now = clock::now();
-            result.initializing = Some(now);
+            result.initializing = has_setup.then_some(now);
             self.deadline = now.saturating_add(self.phase.limit(self.settings));
             match self.receive()? {
                 FromWorkerControl::Initialized { takes_descriptors: true } => {}
