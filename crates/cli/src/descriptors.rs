@@ -1,6 +1,9 @@
-//! The number of descriptors that outputs waiting to be printed may use, and blocks of input.
+//! The number of descriptors that outputs waiting to be printed may use, and blocks of input; and
+//! whether there is a standard output.
 
 use std::fs;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The divisor of the limit that gives the share of held outputs, and that of blocks. Running jobs
 /// need the rest: each takes a few descriptors.
@@ -11,6 +14,21 @@ const OWN: usize = 24;
 const MOST: usize = 256;
 /// The limit to assume if the system does not report one.
 const USUAL: usize = 1024;
+
+/// Standard output was closed when this program was started. The standard library opens `/dev/null`
+/// in its place before `main`, so nothing else tells that what is printed is lost.
+static LACKS_STDOUT: AtomicBool = AtomicBool::new(false);
+
+/// Looks whether standard output is closed. Call it before `main`.
+pub(crate) fn look_for_stdout() {
+    LACKS_STDOUT
+        .store(rustix::io::fcntl_getfd(std::io::stdout().as_fd()).is_err(), Ordering::Relaxed);
+}
+
+/// Returns `true` if standard output was closed when this program was started.
+pub(crate) fn lacks_stdout() -> bool {
+    LACKS_STDOUT.load(Ordering::Relaxed)
+}
 
 /// Returns the number of files that may be held open.
 pub(crate) fn most_held() -> usize {

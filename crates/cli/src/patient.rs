@@ -5,10 +5,12 @@
 //! must not cost a run its input or output.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+
+use crate::descriptors::lacks_stdout;
 
 /// A stream that waits when a read or write would block.
 #[derive(Debug)]
@@ -43,6 +45,9 @@ impl<S: Read + AsFd> Read for Patient<S> {
 
 impl<S: Write + AsFd> Write for Patient<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.as_fd().as_raw_fd() == 1 && lacks_stdout() {
+            return Err(Errno::BADF.into());
+        }
         self.retry(PollFlags::OUT, |stream| stream.write(bytes))
     }
 

@@ -62,7 +62,8 @@ impl fmt::Display for PoolState {
 
 fn summary(out: &mut fmt::Formatter<'_>, pools: u64, sum: &PoolSnapshot) -> fmt::Result {
     writeln!(out, "Pools {pools}")?;
-    writeln!(out, "Items {} enqueued / {} dequeued", sum.enqueued, sum.finished)?;
+    let dequeued = sum.enqueued.saturating_sub(sum.queued);
+    writeln!(out, "Items {} enqueued / {dequeued} dequeued", sum.enqueued)?;
     writeln!(out, "Max Queue Depth {}", sum.max_queue_depth)?;
     writeln!(out, "Longest queue time {}", short(sum.queue_time.max))?;
     write!(out, "P50 {}", short(sum.queue_time.p50))?;
@@ -156,7 +157,7 @@ mod tests {
         let lines: Vec<_> = report.lines().take(7).collect();
         let expected = [
             "Pools 1",
-            "Items 22 enqueued / 20 dequeued",
+            "Items 22 enqueued / 22 dequeued",
             "Max Queue Depth 7",
             "Longest queue time 20.00µs",
             "P50 10.98µs",

@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 
 pub(crate) use brigade_cores::{CoreLease, CorePool};
 use brigade_cores::{CoreRequest, ReserveError};
-use brigade_sys::process::Process;
 use brigade_sys::sync::Mutex;
 use brigade_wire::codec;
 
@@ -127,11 +126,11 @@ impl SlotCores {
 /// The process inherits the affinity mask, so it never runs on other cores.
 ///
 /// Calls `on_fewer` with the requested and the effective cores if the system grants only some.
-pub(crate) fn start_pinned(
+pub(crate) fn start_pinned<P>(
     lease: &CoreLease,
     on_fewer: impl FnOnce(String, String),
-    start: impl FnOnce(usize) -> io::Result<Process>,
-) -> io::Result<Process> {
+    start: impl FnOnce(usize) -> io::Result<P>,
+) -> io::Result<P> {
     let started = lease.run_pinned(|pinned| {
         if !pinned.is_exact() {
             on_fewer(pinned.requested.to_string(), pinned.effective.to_string());

@@ -121,17 +121,16 @@ fn whole_seconds(time: Duration) -> u64 {
 }
 
 impl Confined {
-    /// Returns the limit that the job has exceeded, if that is why it ended.
+    /// Returns the limit that the job has exceeded, if that is why it ended, or if one of its
+    /// processes was killed for memory: a shell may have gone on without its result.
     pub(crate) fn exceeded(&self, ended: &Ended) -> Option<Limit> {
-        if ended.exit == Exit::Code(0) {
-            return None;
-        }
         let memory = self.limits.memory_limit().map(Limit::Memory);
         let is_killed = self.group.as_ref().is_some_and(|group| group.killed_for_memory() > 0);
         if let Some(limit) = memory.filter(|_| is_killed) {
             return Some(limit);
         }
         match ended.exit {
+            Exit::Code(0) => None,
             Exit::Signal(SIGXFSZ) => self.limits.file_size_limit(),
             exit => {
                 let time = self.limits.cpu_time_limit()?;

@@ -39,13 +39,17 @@ impl Forecast {
             return None;
         }
         let mean = self.wall / self.finished;
-        let running: Duration = ages.into_iter().map(|age| mean.saturating_sub(age)).sum();
-        let work = mean.as_secs_f64() * waiting as f64 + running.as_secs_f64();
+        let rests: Vec<f64> =
+            ages.into_iter().map(|age| mean.saturating_sub(age).as_secs_f64()).collect();
+        let mean = mean.as_secs_f64();
+        let work = mean * waiting as f64 + rests.iter().sum::<f64>();
         let width = self.widths as f64 / f64::from(self.finished);
-        // Narrow jobs are limited by the slots, wide ones by the cores; at least one job runs at
-        // any time.
-        let at_once = (self.cores as f64 / width).min(self.slots as f64).max(1.0);
-        Duration::try_from_secs_f64(work / at_once).ok()
+        // Narrow jobs are limited by the slots, wide ones by the cores. No job is divided: slots
+        // without one do not help at the end.
+        let at_once = (self.cores as f64 / width).min(self.slots as f64);
+        let at_once = at_once.min(waiting as f64 + rests.len() as f64).max(1.0);
+        let longest = rests.into_iter().fold(if waiting > 0 { mean } else { 0.0 }, f64::max);
+        Duration::try_from_secs_f64((work / at_once).max(longest)).ok()
     }
 }
 
@@ -79,5 +83,17 @@ mod tests {
     fn running_jobs_count_with_their_remaining_time() {
         let ages = [2, 20].map(Duration::from_secs);
         assert_eq!(after(5, 4).rest(0, ages), Some(Duration::from_secs(6)));
+    }
+
+    #[test]
+    fn the_last_jobs_take_as_long_as_one() {
+        let rest = |waiting, ages: &[u64]| {
+            let ages = ages.iter().copied().map(Duration::from_secs);
+            after(5, 1).rest(waiting, ages).map(|rest| rest.as_secs())
+        };
+        assert_eq!(rest(0, &[1]), Some(7));
+        assert_eq!(rest(0, &[1, 7]), Some(7));
+        assert_eq!(rest(1, &[]), Some(8));
+        assert_eq!(rest(1, &[7, 7, 7, 7]), Some(8));
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
+use brigade_sys::descriptors;
+
 use crate::client::{Client, Simple};
 use crate::cores::Cores;
 use crate::drive::{Config, Drive, Hosts, Local};
@@ -141,6 +143,7 @@ impl Runner {
     /// # Errors
     /// As for [`run`](Self::run), and if the client fails to supply a job.
     pub fn run_client(self, client: &mut dyn Client) -> Result<Summary, RunnerError> {
+        descriptors::fill_streams();
         let settings = self.config.settings.clone();
         let place = Local::new(self.config, self.stopper.clone())?;
         Drive::new(settings, self.stopper, client, place).run()

@@ -64,12 +64,12 @@ impl<T: TaskData> Scheduler<T> {
     pub(crate) fn quiesce(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         self.lifecycle.set_quiescent(true);
         self.warm_up.stop(&mut self.workers);
-        while let Some(slot) = self.workers.idle().last().copied() {
-            self.retire(now, self.workers[slot as usize].id, "the pool was quiesced", outbox);
-        }
         for index in 0..self.workers.len() {
-            if self.workers[index].state == WorkerState::Starting && self.tasks.queued() == 0 {
-                self.retire(now, self.workers[index].id, "the pool was quiesced", outbox);
+            let worker = &self.workers[index];
+            // One that has only to skip what was revoked is idle, too.
+            let has_nothing = worker.state == WorkerState::Ready && worker.tasks() == 0;
+            if has_nothing || worker.state == WorkerState::Starting && self.tasks.queued() == 0 {
+                self.retire(now, worker.id, "the pool was quiesced", outbox);
             }
         }
     }

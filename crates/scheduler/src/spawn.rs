@@ -6,7 +6,9 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::alarms::PoolAlarm;
-use crate::{Action, Outbox, Scheduler, StartFailure, TaskData, WorkerEntry, WorkerState};
+use crate::{
+    Action, Occupant, Outbox, Scheduler, StartFailure, TaskData, WorkerEntry, WorkerState,
+};
 
 impl<T: TaskData> Scheduler<T> {
     /// Starts all workers that the pool may have.
@@ -81,15 +83,24 @@ impl<T: TaskData> Scheduler<T> {
         let Some(entry) = self.workers.live_mut(worker) else {
             return;
         };
-        let killed = entry.state == WorkerState::Killing;
+        let killed = matches!(entry.state, WorkerState::Killing | WorkerState::Stopping);
         let round = entry.start_round;
+        // One that has done something could be started.
+        let is_permanent = failure.permanent && entry.completed == 0;
+        // One that was forked may have tasks before it has run.
+        let in_flight = self.workers.take_in_flight(worker.slot);
         self.leave(worker.slot, WorkerState::Vacant);
+        for (_, occupant) in in_flight.into_iter().rev() {
+            if let Occupant::Task(key) = occupant {
+                self.requeue(key, 1, worker, outbox);
+            }
+        }
         if !killed {
             let charged = self.budget.charge_start(now, round);
             // With one working worker there is still a pool. Starts of the others are retried, with
             // pauses.
             let alone = self.ready_workers() == 0;
-            if alone && failure.permanent {
+            if alone && is_permanent {
                 self.break_pool(Arc::clone(&failure.reason), outbox);
             } else if let Err(limit) = charged {
                 let reason: Arc<str> = format!("{limit}; last failure: {}", failure.reason).into();

@@ -23,10 +23,8 @@ pub struct Capture(Captured);
 /// Creates an unnamed file for output that outgrows memory.
 pub type Spill = fn() -> io::Result<File>;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 enum Kept {
-    #[default]
-    Nothing,
     Tail {
         bytes: VecDeque<u8>,
         limit: usize,
@@ -37,6 +35,12 @@ enum Kept {
     },
     /// An unnamed file, or one that the process wrote itself.
     File(File),
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Tail { bytes: VecDeque::new(), limit: 0 }
+    }
 }
 
 impl Captured {
@@ -60,7 +64,6 @@ impl Captured {
     /// Returns an error if the length of the file cannot be read.
     pub fn len(&self) -> io::Result<u64> {
         Ok(match &self.kept {
-            Kept::Nothing => 0,
             Kept::Tail { bytes, .. } => bytes.len() as u64,
             Kept::Memory { bytes, .. } => bytes.len() as u64,
             Kept::File(file) => file.metadata()?.len(),
@@ -70,7 +73,6 @@ impl Captured {
     /// Returns the number of bytes held in memory, and `true` if a file descriptor is held.
     pub fn costs(&self) -> (usize, bool) {
         match &self.kept {
-            Kept::Nothing => (0, false),
             Kept::Tail { bytes, .. } => (bytes.capacity(), false),
             Kept::Memory { bytes, .. } => (bytes.capacity(), false),
             Kept::File(_) => (0, true),
@@ -83,7 +85,6 @@ impl Captured {
     /// Returns an error if the file cannot be read.
     pub fn tail(&self, limit: usize) -> io::Result<Vec<u8>> {
         Ok(match &self.kept {
-            Kept::Nothing => Vec::new(),
             Kept::Tail { bytes, .. } => {
                 bytes.iter().skip(bytes.len().saturating_sub(limit)).copied().collect()
             }
@@ -102,7 +103,6 @@ impl Captured {
     /// Returns an error if the file cannot be read or the writer fails.
     pub fn copy_to(&self, writer: &mut impl Write) -> io::Result<u64> {
         match &self.kept {
-            Kept::Nothing => Ok(0),
             Kept::Tail { bytes, .. } => {
                 let (front, back) = bytes.as_slices();
                 writer.write_all(front)?;
@@ -139,7 +139,6 @@ impl Capture {
     pub fn push(&mut self, more: &[u8]) {
         let Captured { kept, dropped } = &mut self.0;
         match kept {
-            Kept::Nothing => *dropped += more.len() as u64,
             Kept::Tail { bytes, limit } => {
                 let more_kept = &more[more.len().saturating_sub(*limit)..];
                 let excess = (bytes.len() + more_kept.len()).saturating_sub(*limit);

@@ -44,12 +44,6 @@ pub fn set_of_thread(tid: u32, mask: &[u64]) -> io::Result<()> {
     set(thread_id(tid)?, mask)
 }
 
-/// Returns the cpu that the calling thread runs on at this moment.
-pub fn current_cpu() -> usize {
-    // SAFETY: no memory is involved. It fails on no kernel that this runs on.
-    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
-}
-
 /// Runs `f` with the calling thread restricted to `mask`, and restores the thread's mask
 /// afterwards, even if `f` panics.
 ///
@@ -143,7 +137,7 @@ mod tests {
             let one = lowest(&current().unwrap());
             set_current(&one).unwrap();
             assert_eq!(trimmed(current().unwrap()), one);
-            let cpu = current_cpu();
+            let cpu = rustix::thread::sched_getcpu();
             assert_eq!(one[cpu / 64] >> (cpu % 64), 1);
         })
         .join()

@@ -3,11 +3,11 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -44,14 +44,10 @@ fn inherited() -> Vec<RawFd> {
     if only_standard_streams_are_open() {
         return Vec::new();
     }
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
-        return Vec::new();
-    };
-    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers
-        .filter(|number: &RawFd| number.unsigned_abs() >= FIRST_OWN)
-        .filter(|number| flags(*number).is_some_and(|flags| flags & libc::FD_CLOEXEC == 0))
-        .collect()
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_kept = |number| flags(number).is_some_and(|flags| flags & libc::FD_CLOEXEC == 0);
+    numbers.filter(|it: &RawFd| it.unsigned_abs() >= FIRST_OWN && is_kept(*it)).collect()
 }
 
 /// Returns `true` if only the standard streams are open, as in nearly every new worker. Listing
@@ -69,6 +65,16 @@ fn flags(number: RawFd) -> Option<i32> {
     // SAFETY: the command reads a flag and touches no memory; it fails for a number that is not
     // open.
     Some(unsafe { libc::fcntl(number, libc::F_GETFD, 0) }).filter(|flags| *flags != -1)
+}
+
+/// Opens `/dev/null` for each standard stream that is closed. Otherwise the next file that this
+/// process opens is written to by everybody who prints. Call it before opening files.
+pub fn fill_streams() {
+    for number in (0..FIRST_OWN.cast_signed()).filter(|number| flags(*number).is_none()) {
+        let null = open("/dev/null", OFlags::RDWR, Mode::empty());
+        // The system takes the lowest number that is free, unless another thread was faster.
+        std::mem::forget(null.ok().filter(|null| null.as_raw_fd() == number));
+    }
 }
 
 /// Marks every descriptor from `first` on as close-on-exec.

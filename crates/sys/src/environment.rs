@@ -1,9 +1,9 @@
 //! Changes the environment, which is allowed only while a single thread runs.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{OsStr, OsString, c_char};
 use std::os::unix::fs::MetadataExt;
+use std::ptr;
 
 pub use crate::error::EnvironmentError;
 
@@ -49,25 +49,27 @@ pub fn with_var<R>(
     Ok(result)
 }
 
-/// Replaces the whole environment. `entries` are `NAME=value`, each with a NUL byte at its end.
+/// Replaces the whole environment. `entries` have a NUL byte at their ends, and anything before it:
+/// a process may be started with variables that the functions for single ones refuse.
 ///
 /// # Errors
 /// [`EnvironmentError`]; then nothing was changed.
 pub fn replace(entries: &[u8]) -> Result<(), EnvironmentError> {
+    unsafe extern "C" {
+        static mut environ: *mut *mut c_char;
+    }
     require_one_thread()?;
-    let before: Vec<OsString> = env::vars_os().map(|(name, _)| name).collect();
-    for name in before {
-        // SAFETY: this is the only thread of the process, so nobody reads or writes the environment
-        // meanwhile.
-        unsafe { env::remove_var(name) };
-    }
-    for entry in entries.split(|byte| *byte == 0) {
-        // A name may begin with `=`, as the standard library allows.
-        let Some(end) = entry.iter().skip(1).position(|byte| *byte == b'=') else { continue };
-        let (name, value) = entry.split_at(end + 1);
-        // SAFETY: see above.
-        unsafe { env::set_var(OsStr::from_bytes(name), OsStr::from_bytes(&value[1..])) };
-    }
+    // Never freed, because the environment lasts as long as the process.
+    let entries: &'static mut [u8] = Box::leak(entries.into());
+    let pointers: Vec<*mut c_char> = entries
+        .split_inclusive_mut(|byte| *byte == 0)
+        .filter(|entry| entry.len() > 1 && entry.ends_with(b"\0"))
+        .map(|entry| entry.as_mut_ptr().cast())
+        .chain([ptr::null_mut()])
+        .collect();
+    // SAFETY: this is the only thread of the process, so nobody reads or writes the environment
+    // meanwhile. The strings end with a zero and the list with a null pointer, and both stay.
+    unsafe { environ = pointers.leak().as_mut_ptr() };
     Ok(())
 }
 
@@ -98,5 +100,20 @@ mod tests {
     #[test]
     fn a_missing_variable_is_not_an_error() {
         assert!(matches!(take("BRIGADE_NO_SUCH_VARIABLE"), Ok(None)));
+    }
+
+    #[test]
+    fn any_entries_become_the_environment() {
+        assert!(crate::fork::tests::in_a_copy(|| {
+            // The second time it is also what is replaced.
+            (0..2).all(|_| {
+                replace(b"=odd=1\0A=2\0nothing\0B=\0").is_ok()
+                    && env::vars_os().count() == 3
+                    && env::var("=odd").as_deref() == Ok("1")
+                    && env::var("A").as_deref() == Ok("2")
+                    && env::var("B").as_deref() == Ok("")
+                    && env::var_os("PATH").is_none()
+            }) && with_var("B", "3", || env::var("B").as_deref() == Ok("3")).is_ok_and(|seen| seen)
+        }));
     }
 }

@@ -185,7 +185,8 @@ pub(crate) mod tests {
         // code of the parent's.
         match unsafe { libc::fork() } {
             0 => {
-                let code = i32::from(!check());
+                let check = std::panic::AssertUnwindSafe(check);
+                let code = i32::from(!std::panic::catch_unwind(check).unwrap_or(false));
                 // SAFETY: it ends the process.
                 unsafe { libc::_exit(code) }
             }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgid, getpid, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, test_kill_process_group, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, child_subreaper, getpgid, getpid, pidfd_open,
+    pidfd_send_signal, set_child_subreaper, test_kill_process_group, waitid,
 };
 
 use crate::clock::now;
@@ -30,10 +30,7 @@ pub fn adopt() -> io::Result<()> {
 /// Returns `true` if orphans among the descendants of this process come to it: it has made itself
 /// their subreaper, or is process 1, as in a container.
 pub fn come_here() -> bool {
-    let mut is_subreaper: std::ffi::c_int = 0;
-    // SAFETY: the kernel writes an integer there.
-    unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut is_subreaper) };
-    is_subreaper != 0 || std::process::id() == 1
+    child_subreaper().is_ok_and(|it| it.is_some()) || std::process::id() == 1
 }
 
 /// Returns `true` if a group has members, even dead ones that were not reaped.

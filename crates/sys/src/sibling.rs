@@ -26,6 +26,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 
 use crate::environment::require_one_thread;
+use crate::launch::{LaunchError, LaunchStage};
 use crate::process::Process;
 use crate::segment::Segment;
 
@@ -201,10 +202,11 @@ pub fn replace_output(stdout: impl AsFd, stderr: impl AsFd) -> io::Result<()> {
 /// Opens a folder for [`change_folder`], whatever may be read in it.
 ///
 /// # Errors
-/// If there is no such folder.
-pub fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+/// If there is no such folder; the error is that of a program which is launched there.
+pub fn open_folder(path: &Path) -> Result<OwnedFd, LaunchError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    rustix::fs::open(path, flags, Mode::empty())
+        .map_err(|error| LaunchError::new(LaunchStage::Folder, error.into()))
 }
 
 /// Changes to a folder.
@@ -228,8 +230,11 @@ pub fn end_at_once(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Returns the reason why this process cannot be copied, if it has several threads.
-pub(crate) fn single_thread() -> Result<(), String> {
+/// Returns an error that names the threads of this process, if it has several.
+///
+/// # Errors
+/// Also if they cannot be counted.
+pub fn single_thread() -> Result<(), String> {
     let Err(error) = require_one_thread() else { return Ok(()) };
     let names = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let names = names.filter_map(|it| std::fs::read_to_string(it.path().join("comm")).ok());

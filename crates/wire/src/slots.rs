@@ -106,6 +106,9 @@ pub struct Section {
     pub limit: Duration,
 }
 
+/// Position of the numbers of items, behind two words for each entry.
+const ITEMS: usize = 2;
+
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -152,19 +155,17 @@ impl SlotTable {
 
     /// Host: before `arm`, resets the number of items that have started.
     pub fn reset_items(&self, ring_index: u16) {
-        if let Some(items) = self.items(ring_index) {
-            items.store(0, Ordering::Relaxed);
-        }
+        self.item_count(ring_index).set(0);
     }
 
     /// Host: returns the number of items of a chunk that have started.
     pub fn begun_items(&self, ring_index: u16) -> u64 {
-        self.items(ring_index).map_or(0, |items| items.load(Ordering::Acquire))
+        self.word(ITEMS, ring_index).map_or(0, |items| items.load(Ordering::Acquire))
     }
 
     /// Worker: returns the number of items of a chunk that have started, to be set.
     pub fn item_count(&self, ring_index: u16) -> ItemCount<'_> {
-        ItemCount(self.items(ring_index))
+        ItemCount(self.word(ITEMS, ring_index))
     }
 
     /// Host: revokes the task.
@@ -241,15 +242,10 @@ impl SlotTable {
         [&words[index], &words[index + 1]]
     }
 
+    /// Returns the word of an entry in the array with this position.
     #[inline]
-    fn items(&self, ring_index: u16) -> Option<&AtomicU64> {
-        let index = usize::from(self.slots) * 2 + usize::from(ring_index);
-        (ring_index < self.slots).then(|| &self.segment.words()[index])
-    }
-
-    #[inline]
-    fn grant(&self, ring_index: u16) -> Option<&AtomicU64> {
-        let index = usize::from(self.slots) * 3 + usize::from(ring_index);
+    fn word(&self, array: usize, ring_index: u16) -> Option<&AtomicU64> {
+        let index = usize::from(self.slots) * array + usize::from(ring_index);
         (ring_index < self.slots).then(|| &self.segment.words()[index])
     }
 

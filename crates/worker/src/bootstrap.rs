@@ -75,44 +75,11 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
     let control = Arc::new(control);
     let is_answered = greeting.is_answered;
     let handshake = Handshake { marker, control: &control, program };
-    match handshake.run(greeting) {
-        Ok(completed) => {
-            let Completed { link, slots, arenas, memory_limit, message_limit, host, .. } =
-                completed;
-            let Completed { setup, sandbox, copies, .. } = completed;
-            let connected = Connected {
-                slots,
-                arenas,
-                memory_limit,
-                message_limit,
-                control,
-                host,
-                setup,
-                sandbox,
-                copies,
-            };
-            Ok((link, connected))
+    handshake.run(greeting).inspect_err(|error| {
+        if is_answered {
+            control.refuse(error);
         }
-        Err(error) => {
-            if is_answered {
-                control.refuse(&error);
-            }
-            Err(error)
-        }
-    }
-}
-
-/// The result of the handshake.
-struct Completed {
-    link: Link,
-    slots: SlotTable,
-    arenas: Option<Arenas>,
-    memory_limit: MemoryLimit,
-    message_limit: usize,
-    host: BuildIdentity,
-    setup: Setup,
-    sandbox: Option<Sandbox>,
-    copies: Option<Duration>,
+    })
 }
 
 /// A handshake in progress, for which the worker has only its control socket.
@@ -123,8 +90,8 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    fn run(&self, greeting: Greeting) -> Result<Completed, StartError> {
-        let Greeting { hello, descriptors, is_answered } = greeting;
+    fn run(&self, greeting: Greeting) -> Result<(Link, Connected), StartError> {
+        let Greeting { hello, descriptors, is_answered, is_forked } = greeting;
         check_version(hello.version)?;
         // The host bounds what it sends. A limit beyond the address space is no limit.
         let limit = usize::try_from(hello.message_limit).unwrap_or(usize::MAX);
@@ -148,8 +115,8 @@ impl Handshake<'_> {
         }
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth, hello.pinned);
-        let memory_limit =
-            MemoryLimit::open(hello.max_rss, hello.max_growth).map_err(StartError::MemoryLimit)?;
+        let memory_limit = MemoryLimit::open(hello.max_rss, hello.max_growth, is_forked)
+            .map_err(StartError::MemoryLimit)?;
         let mut arenas = None;
         let (setup, sandbox);
         let link = match connector {
@@ -180,18 +147,20 @@ impl Handshake<'_> {
         };
         arm_lifeline(lifeline, hello.copies.is_some())?;
         let host = BuildIdentity::from_bytes(hello.identity);
+        let control = Arc::clone(self.control);
         let (message_limit, copies) = (limit, hello.copies);
-        Ok(Completed {
-            link,
+        let connected = Connected {
             slots,
             arenas,
             memory_limit,
             message_limit,
+            control,
             host,
             setup,
             sandbox,
             copies,
-        })
+        };
+        Ok((link, connected))
     }
 
     /// Creates the socket to which the host connects, sends its name to the host, and accepts the

@@ -51,8 +51,8 @@ impl Copy {
 }
 
 /// Returns in each copy of this process, which may take `grace` to exit. The process itself ends
-/// here, or returns `None` to run one task before it is replaced: if it cannot be copied, and if
-/// the host wants it to.
+/// here, or returns `None` to run one task before it is replaced: if it cannot be copied, if copies
+/// may take no time to exit, and if the host wants it to.
 pub(crate) fn next<S: LinkSender, R: LinkReceiver>(
     event_loop: &mut EventLoop<S, R>,
     grace: Duration,
@@ -60,6 +60,9 @@ pub(crate) fn next<S: LinkSender, R: LinkReceiver>(
     let grace = grace.min(LONGEST_GRACE);
     sibling::flush_output();
     event_loop.set_turn(Turn::Last);
+    if grace.is_zero() {
+        return None;
+    }
     let mut copies = match Copies::new() {
         Ok(copies) => copies,
         Err(reason) => {

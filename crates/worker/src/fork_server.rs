@@ -33,6 +33,8 @@ pub(crate) struct Greeting {
     pub(crate) descriptors: Vec<OwnedFd>,
     /// The host waits for an answer.
     pub(crate) is_answered: bool,
+    /// This process is a copy of a fork server.
+    pub(crate) is_forked: bool,
 }
 
 /// Returns the greeting of a worker. In a process that becomes a fork server, this returns in each
@@ -56,7 +58,9 @@ fn greeting(
     (message, descriptors): (ToWorkerControl, Vec<OwnedFd>),
 ) -> Result<Greeting, StartError> {
     match message {
-        ToWorkerControl::Hello(hello) => Ok(Greeting { hello, descriptors, is_answered: true }),
+        ToWorkerControl::Hello(hello) => {
+            Ok(Greeting { hello, descriptors, is_answered: true, is_forked: false })
+        }
         _ => Err(StartError::Unexpected("another packet before the greeting")),
     }
 }
@@ -181,9 +185,10 @@ fn become_worker(
     settings.apply(ours).map_err(|(what, error)| StartError::Inherited(what, error))?;
     let greeting = match request.hello {
         Some(hello) => {
-            Greeting { hello: *hello, descriptors: descriptors.collect(), is_answered: false }
+            let (hello, descriptors) = (*hello, descriptors.collect());
+            Greeting { hello, descriptors, is_answered: false, is_forked: true }
         }
-        None => greeting(control.receive()?)?,
+        None => Greeting { is_forked: true, ..greeting(control.receive()?)? },
     };
     Ok((control, greeting))
 }

@@ -23,10 +23,13 @@ pub(crate) struct MemoryLimit {
 
 impl MemoryLimit {
     /// Opens all that a limit on the size or on its growth needs; 0 means no limit. Call it before
-    /// the initializer, which may close the file system.
-    pub(crate) fn open(limit: u64, growth: u64) -> io::Result<Self> {
+    /// the initializer, which may close the file system. What a process that was forked has from
+    /// its server, such as the value of `preload`, does not count.
+    pub(crate) fn open(limit: u64, growth: u64, is_forked: bool) -> io::Result<Self> {
         let size = if limit == 0 && growth == 0 { None } else { Some(ResidentSize::open()?) };
-        let limit = if limit == 0 { u64::MAX } else { limit };
+        let shared = if is_forked { size.as_ref().map(ResidentSize::bytes) } else { None };
+        let shared = shared.transpose()?.unwrap_or(0);
+        let limit = if limit == 0 { u64::MAX } else { limit.saturating_add(shared) };
         Ok(Self { limit, growth, size, next_look: clock::now() })
     }
 
@@ -71,7 +74,7 @@ mod tests {
 
     #[test]
     fn only_a_limit_below_the_resident_size_is_exceeded() {
-        let is_exceeded = |limit| MemoryLimit::open(limit, 0).expect("/proc").is_exceeded();
+        let is_exceeded = |limit| MemoryLimit::open(limit, 0, false).expect("/proc").is_exceeded();
         assert!(is_exceeded(1));
         assert!(!is_exceeded(u64::MAX));
         assert!(!is_exceeded(0));
@@ -79,12 +82,21 @@ mod tests {
 
     #[test]
     fn a_process_may_grow_up_to_a_limit() {
-        let mut limit = MemoryLimit::open(0, 32 << 20).expect("/proc");
+        let mut limit = MemoryLimit::open(0, 32 << 20, false).expect("/proc");
         limit.begin().expect("/proc");
         assert!(!limit.is_exceeded());
         let block = std::hint::black_box(vec![1_u8; 64 << 20]);
         limit.next_look = clock::now();
         assert!(limit.is_exceeded());
         drop(block);
+    }
+
+    #[test]
+    fn what_a_forked_process_has_from_its_server_does_not_count() {
+        let table = std::hint::black_box(vec![1_u8; 64 << 20]);
+        let is_exceeded =
+            |is_forked| MemoryLimit::open(32 << 20, 0, is_forked).expect("/proc").is_exceeded();
+        assert!(is_exceeded(false) && !is_exceeded(true));
+        drop(table);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
-use brigade_sys::confine::{self, Filter, Namespaces, Restrictions, Step, View, threads};
+use brigade_sys::confine::{self, Filter, Namespaces, Restrictions, Step, View};
+use brigade_sys::sibling::single_thread;
 use brigade_wire::handshake::{Confinement, Isolation, Visible};
 
 /// A sandbox of the host's greeting.
@@ -26,15 +27,13 @@ impl Sandbox {
 
     /// Enters it, for good. The error can follow "the worker could not be started: ".
     pub(crate) fn enter(self) -> Result<(), String> {
-        let threads =
-            threads().map_err(|error| format!("its threads cannot be counted: {error}"))?;
-        if threads > 1 {
-            return Err(format!(
-                "its initializer has left {} threads running, which no sandbox reaches; end them, \
-                 start them in the first task, or use `Sandbox::before_initializer`",
-                threads - 1
-            ));
-        }
+        single_thread().map_err(|reason| {
+            format!(
+                "{reason}, and a sandbox reaches only the first; end those of the initializer, \
+                 start them in the first task, or use `Sandbox::before_initializer`; an allocator \
+                 must have none"
+            )
+        })?;
         self.restrictions.apply().map_err(|(step, error)| {
             let what = match step {
                 Step::NoNewPrivileges => "give up new privileges",

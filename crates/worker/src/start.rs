@@ -103,9 +103,8 @@ fn work(
         buffers::share(&arenas.results);
     }
     let origin = Origin::here();
-    let has_initializer = setup.is_awaited();
-    let is_confined = sandbox.is_some();
-    if has_initializer || is_confined {
+    let is_awaited = setup.is_awaited() || sandbox.is_some();
+    if is_awaited {
         early::acquire();
     }
     let enter = |sandbox: Option<Sandbox>| sandbox.map_or(Ok(()), Sandbox::enter);
@@ -117,18 +116,16 @@ fn work(
             format!("`max_worker_rss` cannot be checked after its initializer: {error}")
         })
     });
-    if has_initializer || is_confined {
+    if is_awaited {
         panic_capture::look_for_a_sandbox();
     }
     let sent = match initialized {
-        // Without an initializer the host does not wait: the worker takes no task before it is in
-        // its sandbox.
-        Ok(()) if !has_initializer => Ok(()),
+        Ok(()) if !is_awaited => Ok(()),
         Ok(()) => {
             let takes_descriptors = control.takes_descriptors();
             control.send(&FromWorkerControl::Initialized { takes_descriptors })
         }
-        Err(reason) if !has_initializer => {
+        Err(reason) if !is_awaited => {
             report_end(&reason);
             return exit_code::INITIALIZER;
         }
@@ -149,6 +146,9 @@ fn work(
     }
     let known = Arc::clone(&functions);
     sections::begin(slots.clone(), Arc::clone(&control));
+    if !slots.start() {
+        return exit_code::STOPPED;
+    }
     let event_loop =
         EventLoop::new(sender, receiver, slots, arenas, message_limit, known, memory_limit);
     // The end of the process releases all of it at once.

@@ -274,7 +274,9 @@ impl From<CommandReport> for RemoteReport {
         Self {
             host: Some(report.host.into()),
             slot: usize::try_from(report.slot).ok(),
-            started_at: SystemTime::UNIX_EPOCH + report.started_at,
+            started_at: SystemTime::UNIX_EPOCH
+                .checked_add(report.started_at)
+                .unwrap_or(SystemTime::UNIX_EPOCH),
             wall: report.wall,
             user: report.user,
             system: report.system,

@@ -1,5 +1,6 @@
 //! Handles the events of a run: passes them to the sinks, logs finished jobs, updates the screen.
 
+use std::collections::HashSet;
 use std::io;
 
 use brigade::runner::{Event, Joblog, Outcome, Stopper};
@@ -20,6 +21,8 @@ pub(super) struct Session {
     is_quiet: bool,
     queue: EventQueue,
     stopper: Stopper,
+    /// The numbers of jobs that run and have printed something that could not be passed on.
+    cut: HashSet<u64>,
     /// The moment when the halt policy was met.
     decision: Option<Decision>,
     /// Our own first failure, which stops the run.
@@ -43,8 +46,8 @@ impl Session {
         queue: EventQueue,
         stopper: Stopper,
     ) -> Self {
-        let (decision, failure) = (None, None);
-        Self { view, sinks, joblog, is_quiet, queue, stopper, decision, failure }
+        let (cut, decision, failure) = (HashSet::new(), None, None);
+        Self { view, sinks, joblog, is_quiet, queue, stopper, cut, decision, failure }
     }
 
     /// Handles an event.
@@ -57,7 +60,11 @@ impl Session {
         }
         self.view.statistics.note_supply(supply);
         self.view.statistics.note(&event);
-        self.pass_on(|sink, view| sink.event(&event, view));
+        if !self.pass_on(|sink, view| sink.event(&event, view))
+            && let Event::Output { number, .. } = &event
+        {
+            self.cut.insert(*number);
+        }
         // A reader that has had enough does not want to know about the end of the rest.
         if !self.has_lost_reader() {
             self.view.screen.show(&event, &self.view.statistics);
@@ -76,7 +83,8 @@ impl Session {
     /// Passes an outcome on, and then writes its line to the log: what a logged job has printed is
     /// complete, because the job does not run again.
     fn deliver(&mut self, outcome: &Outcome) {
-        let is_passed_on = self.pass_on(|sink, view| sink.outcome(outcome, view));
+        let is_whole = !self.cut.remove(&outcome.number);
+        let is_passed_on = self.pass_on(|sink, view| sink.outcome(outcome, view)) && is_whole;
         if !self.has_lost_reader() && !self.is_quiet {
             self.view.screen.show_failure(outcome, &self.view.statistics);
         }

@@ -107,3 +107,14 @@ fn the_command_says_what_this_machine_can_enforce() {
         assert!(text.contains(layer), "{text}");
     }
 }
+
+#[test]
+fn a_process_killed_for_memory_fails_its_job() {
+    let dir = TestDir::new();
+    // The shell ends with 0. Without a control group nothing is killed, but the allocation fails.
+    let script = "head -c 100M /dev/zero | tail -c 90M | wc -c; :";
+    let ran = dir.run(&["run", "--memory", "20M", "--json", "--", "sh", "-c", script, ":::", "1"]);
+    let is_killed = ran.stderr.contains("20 MiB of memory") || ran.stdout.contains("memory");
+    assert!(is_killed || ran.status == 0, "{}", ran.stderr);
+    assert_eq!(is_killed, ran.status != 0, "{}", ran.stderr);
+}

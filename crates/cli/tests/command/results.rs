@@ -99,6 +99,29 @@ fn a_job_whose_output_was_not_printed_is_not_logged() {
 }
 
 #[test]
+fn a_line_that_was_not_printed_keeps_its_job_out_of_the_log() {
+    let dir = TestDir::new();
+    let full = fs::File::options().write(true).open("/dev/full").expect("a device");
+    let arguments = ["run", "--line-buffer", "--joblog", "log", "--", "echo", ":::", "a"];
+    let ran = RunOutput::from(dir.command(&arguments).stdout(full).output().expect("brigade"));
+    assert_eq!(ran.status, 255, "{}", ran.stderr);
+    assert_eq!(dir.read("log").lines().count(), 1, "a resumed run prints it");
+}
+
+#[test]
+fn a_closed_standard_output_is_an_error() {
+    let dir = TestDir::new();
+    let mut command = Command::new("sh");
+    let line = "\"$0\" run --joblog log -- echo ::: a >&-";
+    command.args(["-c", line, env!("CARGO_BIN_EXE_brigade")]).current_dir(dir.path(""));
+    command.env("XDG_RUNTIME_DIR", dir.path("")).stdin(Stdio::null());
+    let ran = RunOutput::from(command.output().expect("a shell"));
+    assert_eq!(ran.status, 255, "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot print a job's output"), "{}", ran.stderr);
+    assert_eq!(dir.read("log").lines().count(), 1, "a resumed run prints it");
+}
+
+#[test]
 #[expect(clippy::print_stderr, reason = "says that nothing was tested")]
 fn results_that_do_not_fit_on_a_disk_fail_the_run() {
     // A file system of 64 KiB in a name space of its own.

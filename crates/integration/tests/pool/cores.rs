@@ -16,7 +16,7 @@ use brigade_testkit::{BOUND, Watchdog, outcome};
 
 /// Returns the slot of this worker, its cores, and the CPU on which it runs at this moment.
 fn whereabouts((): ()) -> (u32, Vec<u32>, u32) {
-    let cpu = u32::try_from(brigade_sys::affinity::current_cpu()).expect("a small number");
+    let cpu = u32::try_from(rustix::thread::sched_getcpu()).expect("a small number");
     (worker::slot().unwrap(), worker::cores().unwrap_or_default().to_vec(), cpu)
 }
 

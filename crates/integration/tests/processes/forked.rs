@@ -7,8 +7,10 @@ use std::process::id;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use brigade::{Link, Pool, PoolBuilder, Start, worker};
+use brigade::{Handle, Link, Pool, PoolBuilder, Start, TaskState, worker};
 use brigade_integration::{Log, builder, square};
+use brigade_sys::misdeeds;
+use brigade_testkit::faults;
 use brigade_testkit::processes::{self, Signal};
 use brigade_testkit::{BOUND, LeakCheck, Random, outcome, pause, wait_for, wait_until};
 use rustix::fs::Mode;
@@ -210,6 +212,96 @@ fn a_server_that_is_stopped_is_given_up() {
     crash(&pool);
     works(&pool);
     assert_ne!(server(), first);
+}
+
+/// Returns a pool with a task in a forked worker that was stopped before it has run.
+fn stuck_before_its_first_task() -> (Pool, Handle<u64>) {
+    const LIMIT: Duration = Duration::from_millis(500);
+    // Their replacement takes a worker several milliseconds.
+    let variables = (0..3_000).map(|n| (format!("BRIGADE_TEST_{n}"), "x".repeat(200)));
+    let variables: Vec<_> = variables.collect();
+    for _ in 0..50 {
+        let variables = variables.clone();
+        let pool = forked().env_per_slot(move |_| variables.clone()).start_timeout(LIMIT);
+        let pool = pool.build().unwrap();
+        works(&pool);
+        let known: HashSet<u32> = processes::children().into_iter().collect();
+        let stopper = std::thread::spawn(move || {
+            let new = wait_for("a new worker", BOUND, || {
+                processes::children().into_iter().find(|pid| !known.contains(pid))
+            });
+            processes::hit(new, Signal::STOP);
+            new
+        });
+        crash(&pool);
+        let handle = pool.task(square).deadline(LIMIT).submit(7).unwrap();
+        let worker = stopper.join().unwrap();
+        // It has its own name when it is about to begin.
+        let name = fs::read_to_string(format!("/proc/{worker}/comm")).unwrap_or_default();
+        if name.trim() == "brigade-fork" {
+            return (pool, handle);
+        }
+        processes::hit(worker, Signal::CONT);
+    }
+    panic!("no worker could be stopped in time");
+}
+
+#[test]
+fn a_forked_worker_that_does_not_run_is_not_waited_for() {
+    let _alone = alone();
+    let (pool, handle) = stuck_before_its_first_task();
+    // Another server would end the same way, as far as the pool knows.
+    let error = outcome(handle).unwrap_err();
+    assert!(error.to_string().contains("it has not run within 500ms (start_timeout)"), "{error}");
+    assert!(pool.submit(square, 7).is_err());
+}
+
+#[test]
+fn a_host_without_streams_shares_no_descriptor_as_one() {
+    fn prints((): ()) -> Vec<String> {
+        println!("lost");
+        let link = |number| fs::read_link(format!("/proc/self/fd/{number}")).unwrap();
+        (0..2).map(|number| link(number).display().to_string()).collect()
+    }
+    let _alone = alone();
+    for start in [Start::Fork, Start::Exec, Start::Fork] {
+        // The last pool is built before.
+        let pool = builder(1).start(start).build().unwrap();
+        (0..3).for_each(misdeeds::close);
+        assert_eq!(outcome(pool.submit(prints, ()).unwrap()).unwrap(), ["/dev/null"; 2]);
+        let pool = builder(1).start(start).build().unwrap();
+        assert_eq!(outcome(pool.submit(prints, ()).unwrap()).unwrap(), ["/dev/null"; 2]);
+    }
+}
+
+#[test]
+fn a_folder_that_is_gone_is_named() {
+    let _alone = alone();
+    for start in [Start::Fork, Start::Exec] {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = builder(1).start(start).current_dir(folder.path()).build().unwrap();
+        let path = folder.path().display().to_string();
+        drop(folder);
+        let error = outcome(pool.submit(square, 7).unwrap()).unwrap_err().to_string();
+        let text = format!("cannot enter the folder {path}: No such file or directory");
+        assert!(error.contains(&text) && error.contains("correct `current_dir`"), "{error}");
+    }
+}
+
+#[test]
+fn a_host_that_becomes_a_subreaper_gets_no_zombies() {
+    let _alone = alone();
+    let pool = forked().fresh_process_per_task().build().unwrap();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    for _ in 0..5 {
+        let handle = pool.submit(faults::hangs, ()).unwrap();
+        wait_until("the task", BOUND, || handle.state() == TaskState::Running);
+        handle.kill();
+        assert!(outcome(handle).is_err());
+        works(&pool);
+    }
+    drop(pool);
+    assert!(processes::children().is_empty());
 }
 
 #[test]

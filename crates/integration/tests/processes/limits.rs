@@ -138,6 +138,19 @@ fn a_task_that_takes_too_much_memory_is_named() {
 }
 
 #[test]
+fn an_allocation_beyond_the_limit_is_named_whoever_refuses_it() {
+    fn reserves(bytes: usize) -> usize {
+        black_box(Vec::<u8>::with_capacity(bytes)).capacity()
+    }
+    let limits = Limits::new().memory(64 * MEBIBYTE);
+    let pool = builder(1).limits(limits).build().unwrap();
+    // The machine refuses it even if a control group would not.
+    let error = outcome(pool.submit(reserves, 1 << 46).unwrap()).unwrap_err();
+    assert_eq!(exceeded(&error).0, Limit::Memory(64 * MEBIBYTE), "{error}");
+    works(&pool);
+}
+
+#[test]
 fn a_limit_on_memory_says_by_which_means_it_holds() {
     let pool = builder(1).limits(Limits::new().memory(64 * MEBIBYTE)).build().unwrap();
     let report = pool.sandbox_report();

@@ -1,5 +1,6 @@
 //! Builds the pool, where one can be built.
 
+use brigade_sys::descriptors;
 use brigade_sys::executable::Origin;
 
 use super::PoolBuilder;
@@ -33,6 +34,7 @@ impl PoolBuilder {
             return Err(PoolError::NotInitialized);
         }
         check_nesting()?;
+        descriptors::fill_streams();
         self.check_starter()?;
         Pool::start(self.check()?)
     }

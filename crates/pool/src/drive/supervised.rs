@@ -11,7 +11,6 @@ use brigade_supervisor::{
     Connected, Settings, SharedMemory, StartError, Supervised, Supervisor, WorkerProcess, note,
 };
 use brigade_sys::clock::{Monotonic, now};
-use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 
 use super::collect::collecting::{ARENA, Collecting};
@@ -47,11 +46,11 @@ impl Supervised for Shared {
         Some(SharedMemory { doorbell, arguments, most_results: ARENA.min(most), terms })
     }
 
-    fn start(
+    fn start<P>(
         &self,
         worker: WorkerId,
-        start: impl FnOnce(Option<usize>) -> io::Result<Process>,
-    ) -> io::Result<Process> {
+        start: impl FnOnce(Option<usize>) -> io::Result<P>,
+    ) -> io::Result<P> {
         let cores = self.config.cores.as_ref();
         let Some(lease) = cores.and_then(|cores| cores.of(worker.slot)) else {
             return start(None);

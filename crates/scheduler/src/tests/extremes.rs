@@ -64,6 +64,27 @@ fn a_worker_that_was_busy_at_a_quiesce_stops_afterwards() {
     assert_eq!(world.workers.len(), 1);
 }
 
+#[test]
+fn a_worker_that_has_only_to_skip_is_idle_at_a_quiesce() {
+    let mut world = started(settings(1));
+    // Brief tasks are prefetched.
+    for _ in 0..300 {
+        world.submit(0);
+        world.begin(0);
+        world.finish(0, Duration::from_micros(1));
+    }
+    let first = world.submit(0);
+    let revoked = world.submit(0);
+    world.begin(0);
+    world.cancel(revoked);
+    world.finish(0, Duration::from_micros(1));
+    assert_eq!(world.outcome(first), Some(TaskEnd::Reported));
+    world.event(Event::Quiesce);
+    assert!(world.scheduler.is_losing_workers(), "a quiesce waits for it");
+    world.run_dry();
+    assert!(world.workers.is_empty());
+}
+
 /// Drains a pool whose tasks stop their own workers by a signal.
 fn drain_of_stoppers(tasks: usize, retries: u32) -> (World, Duration) {
     let mut world = started(settings(1));

@@ -21,6 +21,31 @@ fn tasks_start_in_order_of_submission() {
 }
 
 #[test]
+fn tasks_of_a_worker_that_never_ran_go_back_to_the_queue() {
+    let mut world = started(settings(2));
+    let ids: Vec<u64> = (0..2).map(|_| world.submit(0)).collect();
+    world.begin(0);
+    world.give_up_start(1);
+    world.run_dry();
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(TaskEnd::Reported)));
+}
+
+#[test]
+fn a_worker_that_has_worked_was_started() {
+    for (has_worked, end) in [(false, TaskEnd::Broken), (true, TaskEnd::Reported)] {
+        let mut world = started(settings(1));
+        if has_worked {
+            world.submit(0);
+            world.run_dry();
+        }
+        let id = world.submit(0);
+        world.give_up_start(0);
+        world.run_dry();
+        assert_eq!(world.outcome(id), Some(end));
+    }
+}
+
+#[test]
 fn no_more_workers_start_than_the_work_needs() {
     let mut world = World::new(settings(4));
     assert_eq!(world.spawns, 0);

@@ -507,6 +507,13 @@ impl World {
         self.event(Event::StartFailed { worker, failure });
     }
 
+    /// Gives up a worker that was forked, and has been sent tasks and not run.
+    pub(super) fn give_up_start(&mut self, slot: u32) {
+        let Some(fake) = self.workers.remove(&slot) else { return };
+        let failure = StartFailure { permanent: true, reason: "made up".into() };
+        self.event(Event::StartFailed { worker: fake.id, failure });
+    }
+
     /// Makes the worker start its oldest frame, skipping revoked ones.
     pub(super) fn begin(&mut self, slot: u32) {
         self.begin_unheard(slot);

@@ -63,38 +63,35 @@ pub enum HostLink {
     Connected(Box<dyn LinkSender>),
 }
 
-/// Rings are called directly, because every task passes here.
+/// Calls the end of a link: rings directly, because every task passes there.
+macro_rules! on_end {
+    ($link:expr, $end:ident => $call:expr) => {
+        match $link {
+            HostLink::Ring($end) => $call,
+            HostLink::Connected($end) => $call,
+        }
+    };
+}
+
 impl LinkSender for HostLink {
     #[inline]
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        match self {
-            Self::Ring(end) => end.send(head, payload),
-            Self::Connected(sender) => sender.send(head, payload),
-        }
+        on_end!(self, end => end.send(head, payload))
     }
 
     #[inline]
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        match self {
-            Self::Ring(end) => end.send_unannounced(head, payload),
-            Self::Connected(sender) => sender.send_unannounced(head, payload),
-        }
+        on_end!(self, end => end.send_unannounced(head, payload))
     }
 
     #[inline]
     fn send_words(&mut self, head: &[u64], payload: &[u8]) -> Result<(), LinkError> {
-        match self {
-            Self::Ring(end) => end.send_words(head, payload),
-            Self::Connected(sender) => sender.send_words(head, payload),
-        }
+        on_end!(self, end => end.send_words(head, payload))
     }
 
     #[inline]
     fn announce(&mut self) -> Result<(), LinkError> {
-        match self {
-            Self::Ring(end) => end.announce(),
-            Self::Connected(sender) => sender.announce(),
-        }
+        on_end!(self, end => end.announce())
     }
 }
 

@@ -38,11 +38,12 @@ use crate::workers::output::{HostEnds, WorkerStreams, Writer};
 use crate::workers::settings::Settings;
 use crate::workers::starter::{execute, inherits_environment};
 use crate::workers::supervisor::Supervisor;
+use crate::workers::unusable::unless_unusable;
 use crate::workers::worker_process::WorkerProcess;
 
 /// A process that forks workers.
 pub(crate) struct ForkServer {
-    process: Arc<Process>,
+    pub(crate) process: Arc<Process>,
     control: ControlSocket,
     streams: WorkerStreams,
     born: Born,
@@ -50,10 +51,11 @@ pub(crate) struct ForkServer {
     environment: Vec<u8>,
     fixed: Fixed,
     program: Option<FileId>,
-    /// It runs the same build as this program.
-    is_same_build: bool,
+    /// It runs the same build as this program, so the host knows what its workers would answer to a
+    /// greeting.
+    pub(crate) is_same_build: bool,
     /// The time by which it has to serve, until it does.
-    serves_by: Option<Monotonic>,
+    pub(crate) serves_by: Option<Monotonic>,
     is_preloading: bool,
 }
 
@@ -78,8 +80,8 @@ pub(crate) enum ForkError {
     Gone,
     /// The server is of no use any more, and another one may be.
     Broken(String),
-    /// The system refused something that it may grant later.
-    Refused(String),
+    /// The system refused something, which it may grant later if the error does not say otherwise.
+    Refused(io::Error),
 }
 
 impl ForkServer {
@@ -130,10 +132,6 @@ impl ForkServer {
         })
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.process.pid()
-    }
-
     /// Returns the reason why its copies would not be like new processes of the host any more.
     pub(crate) fn outdated(&self, around: &Surroundings<'_>) -> Option<&'static str> {
         if self.fixed != around.inherited.1 {
@@ -143,16 +141,6 @@ impl ForkServer {
         } else {
             None
         }
-    }
-
-    /// Returns `true` if it has said that it serves.
-    pub(crate) fn is_serving(&self) -> bool {
-        self.serves_by.is_none()
-    }
-
-    /// Returns `true` if the host knows what its workers would answer to a greeting.
-    pub(crate) fn is_same_build(&self) -> bool {
-        self.is_same_build
     }
 
     /// Returns `true` if it is another program, which may not know what a fork server is.
@@ -173,7 +161,7 @@ impl ForkServer {
         let until = if waits { serves_by } else { now };
         let received = self.receive(supervisor, worker, until, Duration::ZERO);
         let (answer, _) = received.map_err(|failure| match failure {
-            Failure::Unneeded => ForkError::Refused(UNNEEDED.into()),
+            Failure::Unneeded => ForkError::Refused(io::Error::other("it is no longer needed")),
             Failure::TimedOut if !waits && now < serves_by => ForkError::NotYet,
             Failure::TimedOut if self.is_preloading => {
                 let limit = settings.setup.timeout;
@@ -229,14 +217,15 @@ impl ForkServer {
         around: &Surroundings<'_>,
         greeting: Option<&Greeting<'_>>,
     ) -> Result<Process, ForkError> {
-        let refused = |error: io::Error| ForkError::Refused(error.to_string());
+        let refused = ForkError::Refused;
         let environment = (self.environment != around.environment).then_some(&around.environment);
         let environment = environment
             .map(|entries| SealedBytes::create("brigade-environment", &[entries.as_slice()]));
         let environment = environment.transpose().map_err(refused)?;
         let folder = around.line.directory.as_ref();
         let folder = folder.map_or(Path::new("."), |it| Path::new(it));
-        let folder = brigade_sys::sibling::open_folder(folder).map_err(refused)?;
+        let folder = brigade_sys::sibling::open_folder(folder)
+            .map_err(|error| refused(unless_unusable(around.line, error)))?;
         let (inherited, _) = &around.inherited;
         let request = ForkRequest {
             environment: environment.is_some(),
@@ -257,7 +246,8 @@ impl ForkServer {
         descriptors.extend(around.doors.iter().map(AsFd::as_fd));
         descriptors.extend(greeting.iter().flat_map(|greeting| greeting.descriptors()));
         self.born.clear();
-        let deadline = clock::now().saturating_add(settings.start_timeout);
+        let limit = settings.start_timeout;
+        let deadline = clock::now().saturating_add(limit);
         let sent = self.control.send(&packet, &descriptors);
         let received = match sent {
             Ok(()) => self.receive(supervisor, worker, deadline, PATIENCE),
@@ -269,13 +259,12 @@ impl ForkServer {
                 let taken = self.born.take(pidfd);
                 taken.map_err(|error| ForkError::Broken(format!("it has forked nothing: {error}")))
             }
-            Ok((FromForkServer::NotForked { reason }, _)) => Err(ForkError::Refused(reason)),
+            Ok((FromForkServer::NotForked { reason }, _)) => Err(refused(io::Error::other(reason))),
             Ok((other, _)) => Err(ForkError::Broken(format!("it sent {other:?}"))),
             // Its answer would be taken for that to the next request.
-            Err(Failure::Unneeded) => Err(ForkError::Broken(UNNEEDED.into())),
+            Err(Failure::Unneeded) => Err(ForkError::Broken("it is no longer needed".into())),
             Err(Failure::TimedOut) => Err(ForkError::Broken(format!(
-                "it did not answer within {:?} (start_timeout)",
-                settings.start_timeout
+                "it did not answer within {limit:?} (start_timeout)"
             ))),
             Err(Failure::Gone) => Err(ForkError::Gone),
             Err(Failure::Other(reason)) => Err(ForkError::Broken(reason)),
@@ -292,7 +281,7 @@ impl ForkServer {
     /// Ends the server, and a copy of it that nobody knows. Returns the reason, and what is known
     /// about its end; without a reason, it has ended by itself.
     pub(crate) fn end(self, supervisor: &Supervisor, reason: Option<String>) -> String {
-        supervisor.forget_fork_server(self.pid());
+        supervisor.forget_fork_server(self.process.pid());
         // A process that may not be killed is left alone.
         let exit = self.process.signal_group(Signal::Kill);
         let exit = exit.and_then(|()| self.process.reap());
@@ -372,5 +361,3 @@ const MANY_SMALL_PAGES: u64 = 64 << 20;
 /// A server answers within a millisecond. One that has not after this time, when nobody needs its
 /// answer any more, is not waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-const UNNEEDED: &str = "it is no longer needed";

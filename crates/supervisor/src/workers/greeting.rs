@@ -3,12 +3,14 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brigade_crash::Files;
 use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
 use brigade_sys::crash::{self, CrashArea};
 use brigade_sys::executable::{FunctionOffset, build_identity};
 use brigade_sys::lifeline::Lifeline;
+use brigade_sys::orphans::come_here;
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{Hello, LinkKind, Token};
 use brigade_wire::link::connect::HostEnd;
@@ -107,7 +109,8 @@ impl<'a> Greeting<'a> {
             link,
             folder: folder.map(Path::to_owned).unwrap_or_default(),
             pinned: settings.is_pinned,
-            copies: settings.copies,
+            // Copies that are killed would become zombies of a host that has become a subreaper.
+            copies: settings.copies.map(|it| if come_here() { Duration::ZERO } else { it }),
             max_rss: settings.max_rss.unwrap_or(0),
             max_growth: settings.limits.memory_limit().map_or(0, |limit| limit / KEPT),
             depth: settings.depth,

@@ -99,10 +99,11 @@ impl<S: Supervised> Handshake<'_, S> {
             // A worker that opens the memory of another one reads what is not meant for it.
             result.connection.takes_no_descriptors();
         }
-        if self.settings.setup.is_awaited(self.process.is_forked()) {
+        let has_setup = self.settings.setup.is_awaited(self.process.is_forked());
+        if has_setup || self.settings.sandbox.is_some() {
             self.phase = Phase::Initializer;
             let now = clock::now();
-            result.initializing = Some(now);
+            result.initializing = has_setup.then_some(now);
             self.deadline = now.saturating_add(self.phase.limit(self.settings));
             match self.receive()? {
                 FromWorkerControl::Initialized { takes_descriptors: true } => {}
@@ -130,7 +131,10 @@ impl<S: Supervised> Handshake<'_, S> {
         greeting.bind(self.process);
         let hello = ToWorkerControl::Hello(greeting.hello.clone());
         self.send(&hello, &greeting.descriptors())?;
-        let answer = self.answer()?;
+        let answer = match self.receive()? {
+            FromWorkerControl::Answer(answer) => answer,
+            other => return Err(unexpected(other)),
+        };
         let server = self.check(&answer)?;
         self.process.set_worker_pid(answer.pid);
         let same_build = BuildIdentity::from_bytes(answer.identity) == build_identity();
@@ -151,13 +155,6 @@ impl<S: Supervised> Handshake<'_, S> {
             other => return Err(unexpected(other)),
         }
         Ok(greeting.into_connected(link, same_build))
-    }
-
-    fn answer(&self) -> Result<Answer, HandshakeError> {
-        match self.receive()? {
-            FromWorkerControl::Answer(answer) => Ok(answer),
-            other => Err(unexpected(other)),
-        }
     }
 
     /// Checks that the answer comes from the started worker and from a usable program. Returns the

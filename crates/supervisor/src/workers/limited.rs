@@ -111,10 +111,12 @@ impl Limited {
         Some((limit, used.map(Limit::Memory)))
     }
 
-    /// Returns the limit on private memory, which makes allocations fail.
-    pub(crate) fn private_limit(&self) -> Option<Limit> {
+    /// Returns the limit that an allocation of this size has failed for: one on private memory
+    /// makes allocations fail, and without one the machine refuses what is larger than any limit.
+    pub(crate) fn limit_of_allocation(&self, bytes: Option<u64>) -> Option<Limit> {
         let memory = self.memory.load(Ordering::Relaxed);
-        (memory > 0 && !self.kernel_limits_memory()).then_some(Limit::Memory(memory))
+        let fails = !self.kernel_limits_memory() || bytes.is_some_and(|bytes| bytes > memory);
+        (memory > 0 && fails).then_some(Limit::Memory(memory))
     }
 
     pub(crate) fn limits(&self) -> &Limits {

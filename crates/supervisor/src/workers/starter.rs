@@ -3,11 +3,14 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use brigade_sys::clock::Monotonic;
 use brigade_sys::inherited::Source;
 use brigade_sys::process::Process;
 use brigade_wire::handshake::Token;
+use brigade_wire::slots::SlotTable;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
 use crate::command_line::CommandLine;
@@ -34,6 +37,8 @@ pub(crate) struct Processes {
     executed: usize,
     /// Workers that are ordered, and come after the one that is started.
     pub(crate) ordered: usize,
+    /// Workers that take tasks and may not have run yet, and the times until which they have to.
+    pub(crate) silent: Vec<(Arc<WorkerProcess>, Arc<SlotTable>, Monotonic)>,
     /// Says what a process inherits from this thread.
     inherited: Source,
 }
@@ -63,7 +68,14 @@ impl Processes {
     pub(crate) fn new(settings: &Settings) -> Self {
         let is_known_by_others = settings.start == Start::Auto && settings.sandbox.is_some();
         let mode = if is_known_by_others { Start::Exec } else { settings.start };
-        Self { mode, server: None, executed: 0, ordered: 0, inherited: Source::default() }
+        Self {
+            mode,
+            server: None,
+            executed: 0,
+            ordered: 0,
+            silent: Vec::new(),
+            inherited: Source::default(),
+        }
     }
 
     /// Starts the process of a worker.
@@ -112,7 +124,7 @@ impl Processes {
 
     /// Returns `true` if the next start may wait until a server serves.
     pub(crate) fn may_wait(&self, settings: &Settings) -> bool {
-        let serves = self.server.as_ref().is_some_and(ForkServer::is_serving);
+        let serves = self.server.as_ref().is_some_and(|server| server.serves_by.is_none());
         !serves && self.forks(settings) && self.waits_for_the_server(settings)
     }
 
@@ -166,16 +178,17 @@ impl Processes {
             note!(supervisor.output, DEBUG, cause = why, "fork server replaced");
             server.retire(supervisor);
         }
-        let mut server = match self.server.take() {
-            Some(server) => server,
-            None => ForkServer::launch(supervisor, settings, worker, around)?,
-        };
         let waits = self.waits_for_the_server(settings);
+        let server = match &mut self.server {
+            Some(server) => server,
+            none => none.insert(ForkServer::launch(supervisor, settings, worker, around)?),
+        };
         let forked =
             server.wait_until_serving(supervisor, settings, worker, waits).and_then(|()| {
-                let greeting = (server.is_same_build() && settings.are_complete())
+                let greeting = (server.is_same_build && settings.are_complete())
                     .then(|| Greeting::new(owner, worker, None, Token::random(), true));
-                let greeting = greeting.transpose().map_err(ForkError::Refused)?;
+                let greeting =
+                    greeting.transpose().map_err(|it| ForkError::Refused(io::Error::other(it)))?;
                 let process =
                     server.fork(supervisor, settings, worker, around, greeting.as_ref())?;
                 let pid = process.pid();
@@ -186,38 +199,36 @@ impl Processes {
                 Ok(Started { process, is_forked: true, connected })
             });
         match forked {
-            Ok(started) => {
-                self.server = Some(server);
-                Ok(Some(started))
-            }
-            Err(ForkError::NotYet) => {
-                self.server = Some(server);
-                Ok(None)
-            }
-            Err(ForkError::Refused(reason)) => {
-                self.server = Some(server);
-                Err(io::Error::other(reason))
-            }
+            Ok(started) => Ok(Some(started)),
+            Err(ForkError::NotYet) => Ok(None),
+            Err(ForkError::Refused(error)) => Err(error),
             Err(ForkError::Unsuitable { reason, threads }) => {
-                server.retire(supervisor);
+                self.end(supervisor);
                 self.unsuitable(supervisor, reason, threads)
             }
-            Err(error @ (ForkError::Gone | ForkError::Broken(_))) => {
-                let is_foreign = server.is_foreign_and_new(settings);
-                let reason =
-                    if let ForkError::Broken(reason) = error { Some(reason) } else { None };
-                let pid = server.pid();
-                let cause = server.end(supervisor, reason);
-                if is_foreign {
-                    // It may do as a worker what it does not do as a server.
-                    let cause = format!("`worker_command` does not run a fork server: {cause}");
-                    return self.unsuitable(supervisor, cause, 1);
-                }
-                let text = format!("the fork server (pid {pid}) failed: {cause}");
-                note!(supervisor.output, WARN, pid, cause, "fork server failed");
-                if self.needs_a_server(settings) { Err(io::Error::other(text)) } else { Ok(None) }
-            }
+            Err(ForkError::Gone) => self.failed(supervisor, settings, None),
+            Err(ForkError::Broken(reason)) => self.failed(supervisor, settings, Some(reason)),
         }
+    }
+
+    /// Ends the server, which is of no use. `reason` is `None` if it has ended by itself.
+    fn failed(
+        &mut self,
+        supervisor: &Supervisor,
+        settings: &Settings,
+        reason: Option<String>,
+    ) -> io::Result<Option<Started>> {
+        let Some(server) = self.server.take() else { return Ok(None) };
+        let (is_foreign, pid) = (server.is_foreign_and_new(settings), server.process.pid());
+        let cause = server.end(supervisor, reason);
+        if is_foreign {
+            // It may do as a worker what it does not do as a server.
+            let cause = format!("`worker_command` does not run a fork server: {cause}");
+            return self.unsuitable(supervisor, cause, 1);
+        }
+        let text = format!("the fork server (pid {pid}) failed: {cause}");
+        note!(supervisor.output, WARN, pid, cause, "fork server failed");
+        if self.needs_a_server(settings) { Err(io::Error::other(text)) } else { Ok(None) }
     }
 
     /// Executes workers from now on, if that is allowed.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentArena, Terms};
 use brigade_sys::clock::Monotonic;
-use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use brigade_wire::ring::Doorbell;
 
@@ -40,11 +39,11 @@ pub trait Supervised: Send + Sync + 'static {
 
     /// Calls `start` while this thread runs on the cores of the worker, which the process inherits,
     /// and passes their number; `None` if the worker is not pinned.
-    fn start(
+    fn start<P>(
         &self,
         worker: WorkerId,
-        start: impl FnOnce(Option<usize>) -> io::Result<Process>,
-    ) -> io::Result<Process>;
+        start: impl FnOnce(Option<usize>) -> io::Result<P>,
+    ) -> io::Result<P>;
 
     /// Prepares a thread that the supervisor has started for one worker. Called on it, before
     /// anything else.

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | SIGKILL | a kill is counted in the worker's own control group | limit on memory |
 //! | SIGABRT | private memory is limited; Rust's words for that are the last | limit on memory |
+//! | SIGABRT | these words have more bytes than the limit of the control group | limit on memory |
 //! | SIGXFSZ | the size of files is limited | limit on the size of files |
 //! | SIGSEGV | the stack is limited, and the first thread's has overflowed | limit on the stack |
 //! | SIGSYS | the worker is in a sandbox; its record has the call | denied |
@@ -60,8 +61,10 @@ impl Evidence<'_> {
         let limits = self.limited.map(Limited::limits);
         match signal {
             SIGKILL => self.limited?.killed_for_memory().map(|(limit, used)| exceeded(limit, used)),
-            SIGABRT if self.stderr_tail.contains(ALLOCATION_FAILED) => {
-                self.limited?.private_limit().map(|limit| exceeded(limit, None))
+            SIGABRT => {
+                let (_, bytes) = self.stderr_tail.rsplit_once(ALLOCATION_FAILED)?;
+                let bytes = bytes.split(' ').next()?.parse().ok();
+                self.limited?.limit_of_allocation(bytes).map(|limit| exceeded(limit, None))
             }
             SIGXFSZ => limits?.file_size_limit().map(|limit| exceeded(limit, None)),
             SIGSEGV => {

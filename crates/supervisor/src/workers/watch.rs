@@ -45,12 +45,7 @@ impl<T> Watch<T> {
         let watched = watch(&thing, &self.poller, token);
         new.push((token, thing));
         drop(new);
-        let failure = watched.err();
-        let has_failed = failure.is_some();
-        if has_failed {
-            *self.failure.lock() = failure;
-        }
-        has_failed
+        watched.map_err(|error| *self.failure.lock() = Some(error)).is_err()
     }
 
     /// Returns the token for a thing that is not in the list.

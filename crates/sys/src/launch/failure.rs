@@ -35,7 +35,7 @@ pub enum LaunchStage {
 }
 
 impl LaunchError {
-    pub(super) fn new(stage: LaunchStage, source: io::Error) -> Self {
+    pub(crate) fn new(stage: LaunchStage, source: io::Error) -> Self {
         Self { stage, source }
     }
 

@@ -180,13 +180,7 @@ impl Doorbell {
     /// [`Listener::Nobody`].
     #[inline]
     pub fn listen(&self, listener: Listener) {
-        let value = match listener {
-            Listener::Nobody => 0,
-            Listener::Thread => 1,
-            Listener::Caller => 2,
-            Listener::PatientThread => 3,
-            Listener::PatientCaller => 4,
-        };
+        let value = listener as u64;
         let word = self.word(LISTENER);
         // Callers that come one after the other mostly set what is set already, and storing it
         // would take the page's cache line from the workers that have just read it.

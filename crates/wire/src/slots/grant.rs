@@ -13,6 +13,9 @@ use brigade_sys::futex;
 
 use super::SlotTable;
 
+/// Position of the grants, behind two words and a number of items for each entry.
+const GRANTS: usize = 3;
+
 /// The items that a task may emit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
@@ -38,7 +41,7 @@ impl Grant {
 impl SlotTable {
     /// Host: sets what a task may emit, before the task is sent.
     pub fn set_grant(&self, ring_index: u16, grant: Grant) {
-        if let Some(word) = self.grant(ring_index) {
+        if let Some(word) = self.word(GRANTS, ring_index) {
             word.store(grant.to_word(), Ordering::Release);
         }
     }
@@ -46,7 +49,7 @@ impl SlotTable {
     /// Host: changes what a task may emit, and wakes the worker if it waits for that.
     pub fn change_grant(&self, ring_index: u16, grant: Grant) {
         self.set_grant(ring_index, grant);
-        if let Some(word) = self.grant(ring_index) {
+        if let Some(word) = self.word(GRANTS, ring_index) {
             futex::wake(word);
         }
     }
@@ -59,7 +62,7 @@ impl SlotTable {
         index: u64,
         deadline: Option<Monotonic>,
     ) -> Option<Grant> {
-        let word = self.grant(ring_index)?;
+        let word = self.word(GRANTS, ring_index)?;
         loop {
             let value = word.load(Ordering::Acquire);
             match Grant::from_word(value) {

@@ -5,6 +5,9 @@
 //! and before it sends anything. So the host knows whether what it sees of a worker, such as its
 //! stack, belongs to a task, and that the time of a task is over although its outcome is not there.
 //!
+//! It has no value until the worker runs. A worker that was forked is sent tasks before that. The
+//! host gives up one that does not start in time, and only one of the two succeeds.
+//!
 //! It is written before the state becomes *running*, so that no task has that state without having
 //! had the word. A worker may lie: the host does not wait for long on its account.
 
@@ -12,8 +15,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::SlotTable;
 
+/// The worker has not run yet.
+const UNKNOWN: u64 = 0;
+
 /// No function runs.
-const NOTHING: u64 = 0;
+const NOTHING: u64 = 1;
+
+/// The host has given up the worker.
+const GIVEN_UP: u64 = 2;
 
 fn word_of(ring_index: u16, tag: u32) -> u64 {
     (u64::from(ring_index) + 1) << 32 | u64::from(tag)
@@ -36,6 +45,23 @@ impl SlotTable {
     /// be running before, it has run all the time.
     pub fn runs(&self, ring_index: u16, tag: u32) -> bool {
         self.present().load(Ordering::Acquire) == word_of(ring_index, tag)
+    }
+
+    /// Worker: says that it runs, before its first task. Returns `false` if it was given up.
+    pub fn start(&self) -> bool {
+        let word = self.present();
+        word.compare_exchange(UNKNOWN, NOTHING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Host: returns `true` if the worker has not started.
+    pub fn is_silent(&self) -> bool {
+        self.present().load(Ordering::Acquire) == UNKNOWN
+    }
+
+    /// Host: gives up the worker. Returns `false` if it has started.
+    pub fn give_up(&self) -> bool {
+        let word = self.present();
+        word.compare_exchange(UNKNOWN, GIVEN_UP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     #[inline]
@@ -70,5 +96,15 @@ mod tests {
         assert!(host.runs(0, 0));
         worker.leave();
         assert!(!host.runs(0, 0));
+    }
+
+    #[test]
+    fn a_worker_starts_or_is_given_up() {
+        let (host, worker) = tables();
+        assert!(host.is_silent());
+        assert!(worker.start());
+        assert!(!host.is_silent() && !host.give_up() && !host.runs(0, 0));
+        let (host, worker) = tables();
+        assert!(host.give_up() && !worker.start());
     }
 }

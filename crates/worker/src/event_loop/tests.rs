@@ -63,7 +63,7 @@ impl Host {
                 None,
                 LIMIT,
                 functions,
-                MemoryLimit::open(0, 0).expect("no limit"),
+                MemoryLimit::none(),
             )
             .run()
         });

@@ -7,11 +7,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::clock::now;
 use brigade_sys::control::ControlSocket;
+use brigade_sys::descriptors::fill_streams;
 use brigade_wire::WorkerId;
+use crossbeam_channel::RecvTimeoutError;
 
 use crate::error::StartError;
 use crate::note;
@@ -19,10 +24,11 @@ use crate::workers::connection::Connected;
 use crate::workers::handshake;
 use crate::workers::output::{HostEnds, Writer};
 use crate::workers::reserve::require_reserve;
-use crate::workers::starter::{Ends, Processes};
+use crate::workers::starter::{Ends, Processes, Started};
 use crate::workers::supervised::Supervised;
 use crate::workers::supervisor::Orders;
 use crate::workers::thread as worker_thread;
+use crate::workers::threads::cleaner;
 use crate::workers::unusable::Unusable;
 use crate::workers::worker_process::WorkerProcess;
 
@@ -36,7 +42,13 @@ use crate::workers::worker_process::WorkerProcess;
 pub fn run(owner: &Arc<impl Supervised>, orders: &Orders) {
     let mut attendants: Vec<JoinHandle<()>> = Vec::new();
     let mut processes = Processes::new(owner.settings());
-    while let Ok(process) = orders.recv() {
+    loop {
+        let limit = give_up_silent(&**owner, &mut processes);
+        let process = match orders.recv_timeout(limit.unwrap_or(Duration::MAX)) {
+            Ok(process) => process,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         processes.ordered = orders.len();
         let mut unattended = started(&**owner, &mut processes, process);
         while let Some(process) = unattended {
@@ -66,12 +78,32 @@ fn started(
     process: Arc<WorkerProcess>,
 ) -> Option<Arc<WorkerProcess>> {
     match or_refuse(owner, process.worker(), || launch(owner, processes, &process))? {
-        Next::Handshake => Some(process),
-        Next::Tasks(connected) => {
+        None => Some(process),
+        Some(connected) => {
+            let until = now().saturating_add(owner.settings().start_timeout);
+            let table = Arc::clone(&connected.connection.table);
+            processes.silent.push((Arc::clone(&process), table, until));
             attend_or_kill(owner, &process, Some(connected));
             None
         }
     }
+}
+
+/// Gives up workers that take tasks and have not run in time. Returns the time that the next one
+/// has left.
+fn give_up_silent(owner: &impl Supervised, processes: &mut Processes) -> Option<Duration> {
+    let (now, limit) = (now(), owner.settings().start_timeout);
+    processes.silent.retain(|(process, table, until)| {
+        if *until <= now && table.give_up() {
+            owner.supervisor().is_server_suspect.store(true, Ordering::Release);
+            let cause = format!("it has not run within {limit:?} (start_timeout)");
+            refuse(owner, process.worker(), true, &cause);
+            cleaner::kill(owner, process, false);
+        }
+        table.is_silent()
+    });
+    // The first is the oldest.
+    processes.silent.first().map(|(.., until)| until.saturating_since(now))
 }
 
 /// Returns the result of `start`, or reports that the worker could not be started.
@@ -103,18 +135,14 @@ fn refuse(owner: &impl Supervised, worker: WorkerId, is_permanent: bool, reason:
 /// The operation that failed, and its error.
 type Refusal = (&'static str, io::Error);
 
-/// The next step of a process that was started.
-enum Next {
-    Handshake,
-    Tasks(Connected),
-}
-
-/// Starts the process. Returns `None` if the worker was killed in the meantime.
+/// Starts the process. Returns `None` if the worker was killed in the meantime, and `Some(None)` if
+/// it needs a handshake.
+#[expect(clippy::option_option, reason = "the outer one is that of `or_refuse`")]
 fn launch(
     owner: &impl Supervised,
     processes: &mut Processes,
     process: &WorkerProcess,
-) -> Result<Option<Next>, Refusal> {
+) -> Result<Option<Option<Connected>>, Refusal> {
     if process.is_killed() {
         return Ok(None);
     }
@@ -122,9 +150,10 @@ fn launch(
     let settings = owner.settings();
     if settings.thread.is_some() {
         // The attendant starts it.
-        return Ok(Some(Next::Handshake));
+        return Ok(Some(None));
     }
     require_reserve().map_err(|error| ("start its attendant thread", error))?;
+    fill_streams();
     let (control, worker_end) =
         ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
     let (ends, worker_ends) = HostEnds::open(settings.env.stdio, settings.sandbox.is_some())
@@ -132,13 +161,9 @@ fn launch(
     let worker = process.worker();
     let doors = process.make_group(settings).map_err(|error| ("make its control group", error))?;
     let worker_side = Ends { control: &worker_end, output: &worker_ends, doors: &doors };
-    let (mut is_forked, mut connected) = (false, None);
-    let started = owner.start(worker, |cores| {
-        let started = processes.start(owner, process, cores, &worker_side)?;
-        (is_forked, connected) = (started.is_forked, started.connected);
-        Ok(started.process)
-    });
+    let started = owner.start(worker, |cores| processes.start(owner, process, cores, &worker_side));
     let started = started.map_err(|error| ("start its process", error))?;
+    let Started { process: started, is_forked, connected } = started;
     drop((worker_end, worker_ends));
     let pool = settings.pool.as_str().into();
     let attach = |pid| supervisor.output.attach(ends, Writer { pool, worker, pid });
@@ -147,7 +172,7 @@ fn launch(
     }
     let pid = process.pid();
     note!(supervisor.output, DEBUG, %worker, pid, is_forked, "worker spawned");
-    Ok(Some(connected.map_or(Next::Handshake, Next::Tasks)))
+    Ok(Some(connected))
 }
 
 fn start_attendant<S: Supervised>(
