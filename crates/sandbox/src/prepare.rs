@@ -40,7 +40,9 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
         isolation: isolation.filter(|_| makes_namespaces == Some(true)),
         files,
         filters: if has_filters() { vec![filter] } else { Vec::new() },
-        capabilities: sandbox.level > Level::NoNetwork,
+        capabilities: (sandbox.level > Level::NoNetwork)
+            .then_some(!sandbox.write.is_empty() || !sandbox.execute.is_empty()),
+        lowers_limits: sandbox.level == Level::Strict,
         before_initializer: sandbox.before_initializer,
         clears_environment: sandbox.level == Level::Strict,
         report,

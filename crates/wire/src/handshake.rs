@@ -159,8 +159,13 @@ pub struct Confinement {
     pub isolation: Option<Isolation>,
     /// `true` if there are rules for files.
     pub files: bool,
-    /// The worker gives up its capabilities.
-    pub capabilities: bool,
+    /// The worker gives up its capabilities, except for those with which root reads files and, if
+    /// it is `true`, writes them.
+    pub capabilities: Option<bool>,
+    /// Limits that the worker sets: the number of a resource, and its limit.
+    pub limits: Vec<(u8, u64)>,
+    /// The highest limits that the worker could set become those that it has.
+    pub lowers_limits: bool,
     /// Filters of system calls, as the words of their instructions.
     pub filters: Vec<Vec<u64>>,
     /// The worker enters it before its initializer, and not after it.

@@ -37,7 +37,10 @@ impl Limited {
         group: Option<Group>,
     ) -> Result<Self, String> {
         let limits = settings.limits;
-        limits.set(pid)?;
+        // A worker with a sandbox sets them when it enters that, which takes descriptors.
+        if settings.sandbox.is_none() {
+            limits.set(pid)?;
+        }
         if let (Some(group), Some(count)) = (&group, limits.process_limit()) {
             let set = group.set_processes(count);
             set.map_err(|error| format!("its limit `processes` cannot be set: {error}"))?;

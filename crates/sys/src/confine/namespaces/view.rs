@@ -123,8 +123,8 @@ impl View {
         // The old root lies over the new one then (pivot_root(2)).
         pivot_root(c".", c".")?;
         unmount(c".", UnmountFlags::DETACH)?;
-        let here = if here.is_null() { c"/" } else { until_null(&folder) };
-        chdir(here).or_else(|_| chdir(c"/"))
+        let here = CStr::from_bytes_until_nul(&folder).ok().filter(|_| !here.is_null());
+        here.map_or(Err(Errno::NOENT), chdir).or_else(|_| chdir(c"/"))
     }
 }
 
@@ -195,8 +195,4 @@ fn limit(mount: BorrowedFd<'_>, added: MountAttrFlags, how: libc::c_int) -> Resu
     }
     let error = io::Error::last_os_error();
     Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-}
-
-fn until_null(text: &[u8]) -> &CStr {
-    CStr::from_bytes_until_nul(text).unwrap_or(c"/")
 }
