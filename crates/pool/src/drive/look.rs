@@ -39,12 +39,28 @@ impl Core {
         Some(usage)
     }
 
+    /// Makes a worker that has left threads after a task one that is replaced.
+    #[cold]
+    pub(super) fn look_for_threads(&self, event: &mut Event<TaskCell>) {
+        let (worker, worn) = match event {
+            Event::Finished { worker, worn, .. } | Event::Failed { worker, worn, .. } => {
+                (*worker, worn)
+            }
+            Event::Returned(returned) => (returned.worker, &mut returned.worn),
+            _ => return,
+        };
+        if let Some(limited) = self.worker_slot(worker).and_then(|slot| slot.process.limited()) {
+            *worn |= limited.has_left_threads();
+        }
+    }
+
     /// Sets the limit on the memory of a worker that is going to run the task, if the task has one
     /// of its own, or the one before had. The worker is idle then.
     #[inline]
     pub(super) fn prepare_for(&mut self, worker: WorkerId, key: TaskKey, deferred: &mut Deferred) {
         let cell = self.scheduler.task(key).filter(|cell| !cell.is_ordinary());
         let memory = cell.and_then(TaskCell::own_memory_limit);
+        self.has_limits |= cell.is_some_and(TaskCell::is_limited);
         if self.scheduler.runs_copies() && cell.is_some_and(TaskCell::is_limited) {
             // Its own process is the one that is measured and limited here.
             self.tell(worker, &ToWorker::Yourself);
