@@ -144,6 +144,12 @@ impl Rules {
             problem,
         };
         let found = std::fs::metadata(path).map_err(|error| problem(error.to_string()))?;
+        let own = format!("/proc/{}", std::process::id());
+        let is_own = |path: &Path| path.starts_with(&own);
+        if !is_own(path) && path.canonicalize().is_ok_and(|real| is_own(&real)) {
+            let leads = "it leads to the entries of this process, and not of the one that reads it";
+            return Err(problem(leads.to_owned()));
+        }
         let file = PathFd::new(path).map_err(|error| problem(error.to_string()))?;
         let fitting = if found.is_dir() { access } else { access & AccessFs::from_file(self.abi) };
         let fitting = fitting & self.handled;

@@ -231,7 +231,8 @@ impl<T: TaskData> Scheduler<T> {
         self.run_times.learn(run_time);
     }
 
-    /// Retires a worker that has grown too large or has left threads, and looks at what it does next.
+    /// Retires a worker that has grown too large or in which threads were left, and looks at what
+    /// it does next.
     #[inline]
     pub(crate) fn after_finished(
         &mut self,

@@ -5,6 +5,7 @@
 //! Each step may forbid the ones before it: Landlock forbids mounts, and filters forbid all others.
 
 mod namespaces;
+mod probe;
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -77,6 +78,15 @@ pub struct Restrictions {
 }
 
 impl Restrictions {
+    /// Returns whether a process may give up the rights, by a process that does so and ends at
+    /// once.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn probe(&self) -> Result<(), (&'static str, io::Error)> {
+        probe::run(self)
+    }
+
     /// Gives up the rights. All of it holds for this thread and those that it starts, so this must
     /// be the only thread of its process.
     ///

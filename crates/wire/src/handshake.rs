@@ -186,8 +186,8 @@ pub struct Isolation {
 pub struct Visible {
     /// Its absolute path.
     pub path: CString,
-    /// Another path under which it can be found.
-    pub alias: Option<CString>,
+    /// The links over which it was named: where each lies, and where it leads.
+    pub links: Vec<(CString, CString)>,
     /// It is a folder.
     pub is_folder: bool,
     /// It may be changed.

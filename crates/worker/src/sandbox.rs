@@ -52,7 +52,7 @@ impl Sandbox {
 fn namespaces(isolation: &Isolation) -> Namespaces {
     let visible = |it: &Visible| confine::Visible {
         path: it.path.clone(),
-        alias: it.alias.clone(),
+        links: it.links.clone(),
         is_folder: it.is_folder,
         is_writable: it.is_writable,
     };

@@ -25,7 +25,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("pool", 10830),
     ("resources", 400),
     ("runner", 5500),
-    ("sandbox", 1500),
+    ("sandbox", 1600),
     ("scheduler", 4540),
     ("status", 800),
     ("supervisor", 4510),

@@ -243,7 +243,7 @@ fn a_strict_sandbox_lets_limits_fall_and_not_rise() {
 /// Makes timers until there are no more. Returns their number.
 fn makes_timers((): ()) -> u64 {
     let mut event = [0_u64; 8];
-    // Nobody is told: SIGEV_NONE.
+    // No signal: SIGEV_NONE.
     event[1] = 1 << 32;
     let (at, id) = (event.as_ptr().expose_provenance() as u64, [0_u64; 1]);
     let id = id.as_ptr().expose_provenance() as u64;

@@ -19,8 +19,8 @@ pub(crate) fn confinement(sandbox: &Prepared, limits: &Limits) -> Confinement {
 
 fn isolation(isolation: &brigade_sandbox::Isolation) -> Isolation {
     let visible = |it: &brigade_sys::confine::Visible| {
-        let (path, alias) = (it.path.clone(), it.alias.clone());
-        Visible { path, alias, is_folder: it.is_folder, is_writable: it.is_writable }
+        let (path, links) = (it.path.clone(), it.links.clone());
+        Visible { path, links, is_folder: it.is_folder, is_writable: it.is_writable }
     };
     let files = isolation.files.as_ref().map(|files| files.iter().map(visible).collect());
     Isolation { network: isolation.network, files }

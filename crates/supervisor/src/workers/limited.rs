@@ -44,9 +44,7 @@ impl Limited {
     ) -> Result<Self, String> {
         let limits = settings.limits;
         // A worker with a sandbox sets them when it enters that, which takes descriptors.
-        if settings.sandbox.is_none() {
-            limits.set(pid)?;
-        }
+        settings.sandbox.as_ref().map_or_else(|| limits.set(pid), |_| Ok(()))?;
         if let (Some(group), Some(count)) = (&group, limits.process_limit()) {
             let set = group.set_processes(count);
             set.map_err(|error| format!("its limit `processes` cannot be set: {error}"))?;
@@ -55,9 +53,8 @@ impl Limited {
         let threads = threads_of(pid).unwrap_or(u64::MAX);
         let limited = Self { pid, limits, group, memory: memory_now, before, threads };
         if let Some(memory) = limits.memory_limit() {
-            limited
-                .limit_memory(memory)
-                .map_err(|error| format!("its limit `memory` cannot be set: {error}"))?;
+            let set = limited.limit_memory(memory);
+            set.map_err(|error| format!("its limit `memory` cannot be set: {error}"))?;
         }
         Ok(limited)
     }
@@ -95,8 +92,8 @@ impl Limited {
         self.limit_memory(wanted)
     }
 
-    /// Returns `true` if the worker, which has ended a task, has more threads than it had when it was
-    /// ready: what they take would be charged to the next task.
+    /// Returns `true` if the worker, which has ended a task, has more threads than it had when it
+    /// was ready: what they take would be charged to the next task.
     pub fn has_left_threads(&self) -> bool {
         (0..LOOKS).all(|_| threads_of(self.pid).is_ok_and(|now| now > self.threads))
     }
@@ -121,11 +118,11 @@ impl Limited {
     /// a process because of it.
     pub(crate) fn killed_for_memory(&self) -> Option<(Limit, Option<Limit>)> {
         let group = self.group.as_ref().filter(|group| group.killed_for_memory() > 0)?;
-        let limit = Limit::Memory(self.memory.load(Ordering::Relaxed));
+        let memory = self.memory.load(Ordering::Relaxed);
+        let limit = Limit::Memory(memory);
         let before = self.before.load(Ordering::Relaxed);
-        let used = group.most_memory_used().map(|most| most.saturating_sub(before));
         // An earlier task with a higher limit may have used more.
-        let used = used.map(|used| used.min(self.memory.load(Ordering::Relaxed)));
+        let used = group.most_memory_used().map(|most| most.saturating_sub(before).min(memory));
         Some((limit, used.map(Limit::Memory)))
     }
 

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat, symlinkat};
 use rustix::io::Errno;
@@ -21,8 +21,8 @@ use rustix::process::{chdir, fchdir, pivot_root};
 pub struct Visible {
     /// Its path without links. It is absolute.
     pub path: CString,
-    /// The path under which it was named, if that is another one. It is absolute.
-    pub alias: Option<CString>,
+    /// The links over which it was named: where each lies, and where it leads.
+    pub links: Vec<(CString, CString)>,
     /// It is a folder.
     pub is_folder: bool,
     /// It may be changed.
@@ -30,21 +30,6 @@ pub struct Visible {
 }
 
 impl Visible {
-    /// Finds a file.
-    ///
-    /// # Errors
-    /// If it does not exist, or cannot be reached.
-    pub fn new(path: &Path, is_writable: bool) -> io::Result<Self> {
-        let real = path.canonicalize()?;
-        let named = std::path::absolute(path)?;
-        let is_folder = real.is_dir();
-        // A link cannot lie behind `..`.
-        let is_alias = named != real && !named.components().any(|it| it == Component::ParentDir);
-        let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
-        let alias = is_alias.then(|| text(&named)).transpose()?;
-        Ok(Self { path: text(&real)?, alias, is_folder, is_writable })
-    }
-
     fn has(&self, other: &Self) -> bool {
         path_of(&other.path).starts_with(path_of(&self.path))
     }
@@ -96,8 +81,8 @@ impl View {
             let Visible { path: source, is_folder, is_writable, .. } = it;
             Place::new(&source.clone(), Content::Bound { source, is_folder, is_writable })
         });
-        let aliases = all.into_iter().filter_map(|it| Some((it.alias?, it.path)));
-        let links = aliases.map(|(alias, path)| Place::new(&alias, Content::Link(path)));
+        let links = all.into_iter().flat_map(|it| it.links);
+        let links = links.map(|(at, target)| Place::new(&at, Content::Link(target)));
         Self { places: bound.chain(links).collect() }
     }
 
@@ -150,7 +135,7 @@ impl Place {
         let (source, is_folder, is_writable) = match &self.content {
             Content::Bound { source, is_folder, is_writable } => (source, is_folder, is_writable),
             Content::Link(path) => {
-                // A name that exists already is that link, or leads over it.
+                // A link that exists already is that one, of a folder that is visible.
                 let _ = symlinkat(path.as_c_str(), root, name);
                 return Ok(());
             }
