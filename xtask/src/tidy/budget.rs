@@ -17,7 +17,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("cores", 3500),
     ("crash", 1330),
     ("elsewhere", 1200),
-    ("escape", 1700),
+    ("escape", 1300),
     ("ids", 100),
     ("integration", 5340),
     ("link-ipc", 700),
