@@ -18,6 +18,14 @@ pub(crate) struct Attempt {
     pub(crate) run: fn(&Targets) -> Result<i32, String>,
 }
 
+/// Returns an attempt that does no harm to its own worker.
+pub(crate) const fn harmless(
+    name: &'static str,
+    run: fn(&Targets) -> Result<i32, String>,
+) -> Attempt {
+    Attempt { name, ruins: Ruins::Nothing, run }
+}
+
 /// The harm that an attempt does to its own worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ruins {
@@ -53,6 +61,9 @@ pub(crate) fn judge(
             })
         }
         Ok(Ok(libc::ENOSYS)) => Verdict::Refused("seccomp, as if the call did not exist".into()),
+        Ok(Ok(libc::ENOTTY | libc::EOPNOTSUPP)) => {
+            Verdict::Refused("seccomp, as if the file system did not have it".into())
+        }
         Ok(Ok(libc::EACCES)) => Verdict::Refused("Landlock (EACCES)".into()),
         Ok(Ok(libc::EXDEV)) => Verdict::Refused("Landlock (EXDEV)".into()),
         Ok(Ok(libc::EPERM)) => Verdict::Refused("Landlock or capabilities (EPERM)".into()),

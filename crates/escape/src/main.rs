@@ -11,6 +11,7 @@ mod attempt;
 mod bombs;
 mod files;
 mod kernel;
+mod levels;
 mod processes;
 mod protocol;
 mod run;

@@ -9,7 +9,7 @@ use brigade_testkit::processes::is_alive;
 
 use crate::attempt::{Attempt, Verdict, judge};
 use crate::targets::{SECRET, Targets};
-use crate::{bombs, files, kernel, processes, protocol, streams};
+use crate::{bombs, files, kernel, levels, processes, protocol, streams};
 
 /// Settings of a run.
 #[derive(Debug, Clone)]
@@ -82,11 +82,17 @@ pub(crate) fn run(settings: &Settings) -> Result<Summary, Box<dyn std::error::Er
     let mut summary = Summary::default();
     let pool = hostile_pool(strict(settings, &targets), settings, Stdio::Null)?;
     try_all(settings, &targets, &neighbor, &pool, |it| !is_of_streams(it), &mut summary)?;
-    let other_levels = [Sandbox::read_only(), Sandbox::no_network()];
-    let other_levels = other_levels.map(|it| it.write(&targets.allowed));
-    for sandbox in [strict(settings, &targets)].into_iter().chain(other_levels) {
-        let pool = hostile_pool(sandbox, settings, Stdio::Inherit)?;
-        try_all(settings, &targets, &neighbor, &pool, is_of_streams, &mut summary)?;
+    let below = |sandbox: Sandbox| sandbox.write(&targets.allowed);
+    for (sandbox, names) in [
+        (strict(settings, &targets), &[][..]),
+        (below(Sandbox::read_only()), &[levels::AT_READ_ONLY, levels::AT_NO_NETWORK].concat()),
+        (below(Sandbox::no_network()), levels::AT_NO_NETWORK),
+    ] {
+        let pool = hostile_pool(sandbox.connect(9), settings, Stdio::Inherit)?;
+        let is_made = |it: &Attempt| {
+            is_of_streams(it) || levels::WITH_PORTS.contains(&it.name) || names.contains(&it.name)
+        };
+        try_all(settings, &targets, &neighbor, &pool, is_made, &mut summary)?;
     }
     Ok(summary)
 }

@@ -63,7 +63,8 @@ pub enum Event {
         /// The time left.
         left: Duration,
     },
-    /// All running jobs were sent a signal. The interrupt with which a stop begins has no such event.
+    /// All running jobs were sent a signal. The interrupt with which a stop begins has no such
+    /// event.
     Signalled {
         /// Number of running jobs.
         running: usize,

@@ -19,7 +19,7 @@ const NEWEST: u32 = 7;
 const DEVICES: [&str; 3] = ["/dev/null", "/dev/zero", "/dev/full"];
 
 /// Files that programs read and execute: themselves, their libraries, and what those need.
-const OF_PROGRAMS: [&str; 22] = [
+const OF_PROGRAMS: [&str; 24] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -37,7 +37,9 @@ const OF_PROGRAMS: [&str; 22] = [
     "/etc/localtime",
     "/etc/nsswitch.conf",
     "/etc/passwd",
-    "/etc/ssl",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
     "/dev/random",
     "/dev/urandom",
     "/sys/devices/system/cpu",
@@ -142,6 +144,12 @@ impl Rules {
             problem,
         };
         let found = std::fs::metadata(path).map_err(|error| problem(error.to_string()))?;
+        let own = format!("/proc/{}", std::process::id());
+        let is_own = |path: &Path| path.starts_with(&own);
+        if !is_own(path) && path.canonicalize().is_ok_and(|real| is_own(&real)) {
+            let leads = "it leads to the entries of this process, and not of the one that reads it";
+            return Err(problem(leads.to_owned()));
+        }
         let file = PathFd::new(path).map_err(|error| problem(error.to_string()))?;
         let fitting = if found.is_dir() { access } else { access & AccessFs::from_file(self.abi) };
         let fitting = fitting & self.handled;
@@ -160,5 +168,18 @@ impl Rules {
     ) -> Result<(), SandboxError> {
         let path = Path::new(path);
         if path.exists() { self.add("execute", path, access) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_programs_have_no_secrets() {
+        for secret in ["/etc/ssl/private/key", "/etc/shadow", "/etc/gshadow", "/root", "/home"] {
+            let has_it = |folder: &&&str| Path::new(secret).starts_with(folder);
+            assert_eq!(OF_PROGRAMS.iter().find(has_it), None, "{secret}");
+        }
     }
 }

@@ -1,141 +1,246 @@
-//! The answers to system calls, by seccomp.
+//! The answers to system calls, by seccomp: those of the table in `calls.txt`, and the rules for
+//! calls whose arguments decide.
 
 use std::collections::BTreeMap;
+use std::fs::read_to_string;
 
 use brigade_sys::confine::THIS_PROCESS;
 
-use crate::calls::number_of;
-use crate::calls_allowed::{ABSENT, ALWAYS, CONNECTIONS, PROCESSES};
-use crate::calls_denied::{CHANGES, NETWORK};
+use crate::calls::{named, table};
 use crate::error::SandboxError;
 use crate::program::{Answer, Answers, Call, Condition};
 use crate::sandbox::{Level, Sandbox};
 
-use Answer::Allow;
-
-/// Calls of the x32 interface of x86-64 have this bit. Kernels with that interface know the same
-/// calls under two numbers.
-const X32: u32 = 0x4000_0000;
-
-/// The answer to calls that libraries do without.
-const ABSENCE: Answer = Answer::Fail(libc::ENOSYS);
+use Answer::{Allow, Fail};
 
 /// Makes the filter of a sandbox, as the words of its instructions.
 pub(crate) fn filter(sandbox: &Sandbox) -> Result<Vec<u64>, SandboxError> {
-    // A program does not record why it ends, and is written for other surroundings.
-    let refusal = if sandbox.program { Answer::Fail(libc::EPERM) } else { Answer::Trap };
-    let mut answers = if sandbox.level < Level::Strict {
-        denied(sandbox, refusal)
-    } else {
-        allowed(sandbox, refusal)
-    };
+    let mut rules = Rules::of_table(sandbox);
+    rules.add(sandbox);
     for name in &sandbox.calls {
-        if number_of(name).is_none() {
-            return Err(SandboxError::UnknownCall { name: name.clone() });
+        let unknown = || SandboxError::UnknownCall { name: name.clone() };
+        // A call that this processor does not have needs no answer.
+        if let Some(number) = named(name).ok_or_else(unknown)?.number {
+            rules.calls.insert(number, Call { rules: Vec::new(), otherwise: Allow });
         }
     }
-    answers.all(sandbox.calls.iter().map(String::as_str), Allow);
-    if sandbox.level < Level::Strict {
-        answers.add_x32();
-    }
-    Ok(answers.program())
+    // A call that is not in the table does not exist: nobody has asked yet what it does.
+    Ok(Answers { calls: rules.calls, otherwise: Fail(libc::ENOSYS) }.program())
 }
 
-/// Returns the answers below `strict`: some calls are denied.
-fn denied(sandbox: &Sandbox, refusal: Answer) -> Answers {
-    let mut answers = Answers { calls: BTreeMap::new(), otherwise: Allow };
-    answers.all(NETWORK.iter().copied(), refusal);
-    if sandbox.level == Level::ReadOnly {
-        answers.all(CHANGES.iter().copied(), refusal);
-        for flag in NAMESPACES.map(|flag| u64::from(flag.cast_unsigned())) {
-            answers.when("clone", [masked(0, flag, flag)], refusal);
+/// The answers to known calls.
+struct Rules {
+    calls: BTreeMap<u32, Call>,
+    /// The answer to what is forbidden.
+    refusal: Answer,
+}
+
+impl Rules {
+    /// Returns the answers that do not depend on arguments.
+    fn of_table(sandbox: &Sandbox) -> Self {
+        // A program does not record why it ends, and is written for other surroundings.
+        let refusal = if sandbox.program { Fail(libc::EPERM) } else { Answer::Trap };
+        let answer = |word: &str| match word.trim_end_matches('*') {
+            "yes" => Allow,
+            "processes" if sandbox.processes => Allow,
+            "connect" if !sandbox.ports.is_empty() => Allow,
+            "EINVAL" => Fail(libc::EINVAL),
+            "ENOSYS" => Fail(libc::ENOSYS),
+            "ENOTTY" => Fail(libc::ENOTTY),
+            "EOPNOTSUPP" => Fail(libc::EOPNOTSUPP),
+            "EPERM" => Fail(libc::EPERM),
+            _ => refusal,
+        };
+        let lines = table().iter().filter_map(|line| {
+            let otherwise = answer(line.answers[sandbox.level as usize]);
+            Some((line.number?, Call { rules: Vec::new(), otherwise }))
+        });
+        Self { calls: lines.collect(), refusal }
+    }
+
+    /// Adds what depends on arguments. The first rule of a call that holds counts.
+    fn add(&mut self, sandbox: &Sandbox) {
+        if sandbox.level < Level::Strict {
+            // Sockets of the machine itself are no network.
+            self.refuse("socketpair", [is_not(0, libc::AF_UNIX)]);
+            self.allow("socket", [is(0, libc::AF_UNIX)]);
+            // Input that is put into the terminal of the host.
+            for command in [TIOCSTI, TIOCLINUX] {
+                self.refuse("ioctl", [is(1, command)]);
+            }
         }
-        // Its flags are in memory, where no filter can look: the C libraries use `clone` then.
-        answers.all(["clone3"], ABSENCE);
+        self.add_connections(sandbox);
+        if sandbox.level > Level::NoNetwork {
+            for flag in NAMESPACES.into_iter().chain([libc::CLONE_PARENT]) {
+                let flag = u64::from(flag.cast_unsigned());
+                self.refuse("clone", [masked(0, flag, flag)]);
+            }
+            // The pages of all pipes are counted for the user.
+            self.when("fcntl", [is(1, libc::F_SETPIPE_SZ)], Fail(libc::EPERM));
+        }
+        match sandbox.level {
+            Level::NoNetwork => {}
+            Level::ReadOnly => self.add_others(),
+            Level::Strict => self.add_strict(sandbox),
+        }
     }
-    // Sockets of the machine itself are no network.
-    answers.when("socketpair", [is_not(0, libc::AF_UNIX)], refusal);
-    answers.when("socket", [is(0, libc::AF_UNIX)], Allow);
-    if !sandbox.ports.is_empty() {
-        allow_streams(&mut answers);
+
+    /// Closes the ways around the rules for ports, which know `connect` and `bind` only.
+    fn add_connections(&mut self, sandbox: &Sandbox) {
+        // A connection that comes with the first bytes.
+        let fast = u64::from(libc::MSG_FASTOPEN.cast_unsigned());
+        for (name, flags) in [("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)] {
+            self.refuse(name, [masked(flags, fast, fast)]);
+        }
+        if sandbox.ports.is_empty() {
+            return;
+        }
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            for protocol in [0, libc::IPPROTO_TCP] {
+                self.allow("socket", [is(0, family), kind_is(libc::SOCK_STREAM), is(2, protocol)]);
+            }
+        }
+        // It binds a socket that has no port.
+        self.refuse("listen", []);
+        // It may make another protocol of the socket, as on a kernel without that.
+        let protocol = [is(1, libc::IPPROTO_TCP), is(2, TCP_ULP)];
+        self.when("setsockopt", protocol, Fail(libc::ENOENT));
     }
-    answers.when("socket", [], refusal);
-    // Input that is put into the terminal of the host.
-    for command in [TIOCSTI, TIOCLINUX] {
-        answers.when("ioctl", [is(1, command)], refusal);
+
+    /// Adds the rules of `read_only`, in which files and other processes may be looked at.
+    fn add_others(&mut self) {
+        self.allow("prlimit64", [is_null(2)]);
+        for own in OWN {
+            self.allow("prlimit64", [is(0, own)]);
+            self.allow("setpriority", [is(0, 0), is(1, own)]);
+            self.allow("ioprio_set", [is(0, IOPRIO_WHO_PROCESS), is(1, own)]);
+            for name in OF_PROCESSES {
+                self.allow(name, [is(0, own)]);
+            }
+        }
+        for command in OF_FILES_READ {
+            self.allow("ioctl", [is(1, command.cast_signed())]);
+        }
+        for kind in OF_FILE_SYSTEMS {
+            self.when("ioctl", [masked(1, 0xff00, kind << 8)], Fail(libc::ENOTTY));
+        }
     }
-    answers
+
+    fn add_strict(&mut self, sandbox: &Sandbox) {
+        for command in EVERYWHERE {
+            self.allow("ioctl", [is(1, command)]);
+        }
+        if sandbox.processes {
+            self.allow("clone", []);
+            // The C library resets all handlers for programs.
+            self.allow("rt_sigaction", []);
+        } else {
+            for call in ["kill", "tgkill", "tkill"] {
+                self.allow(call, [is(0, THIS_PROCESS.cast_signed())]);
+            }
+            if sandbox.threads {
+                // With a table of descriptors and a folder of its own, a thread multiplies limits.
+                self.allow("clone", [masked(0, THREAD, THREAD)]);
+            }
+            // A handler of its own would go on after a call that is forbidden.
+            self.allow("rt_sigaction", [is_not(0, libc::SIGSYS)]);
+        }
+        self.allow("close_range", [masked(2, libc::CLOSE_RANGE_UNSHARE.into(), 0)]);
+        // Neither signals to others nor leases and notifications.
+        let commands = [libc::F_SETOWN, F_SETSIG, F_SETOWN_EX, libc::F_SETLEASE, libc::F_NOTIFY];
+        self.allow("fcntl", commands.map(|command| is_not(1, command)));
+        // The sandbox has made the highest limits the current ones, except for this, which the
+        // host changes: so others can only fall.
+        let sets = Condition { is_equal: false, ..is_null(2) };
+        self.when("prlimit64", [is(1, RLIMIT_DATA), sets], Fail(libc::EPERM));
+        for own in OWN {
+            self.allow("prlimit64", [is(0, own)]);
+        }
+        self.allow("setrlimit", [is_not(0, RLIMIT_DATA)]);
+        // Without capabilities, ids can only be exchanged, and there is nothing to exchange.
+        for (kind, names) in OF_IDS {
+            if has_one_id(kind) {
+                for name in names {
+                    self.allow(name, []);
+                }
+            }
+        }
+        for option in CONTROLS {
+            self.allow("prctl", [is(0, option)]);
+        }
+        // Without packets, whose senders may choose the receiver of each.
+        for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
+            self.allow("socketpair", [is(0, libc::AF_UNIX), kind_is(kind)]);
+        }
+        self.allow("sendto", [is_null(4)]);
+        // The host's own pidfd is at the other end of a socket.
+        let peer = [is(1, libc::SOL_SOCKET), is(2, SO_PEERPIDFD)];
+        self.when("getsockopt", peer, Fail(libc::ENOPROTOOPT));
+    }
+
+    fn allow(&mut self, name: &str, conditions: impl Into<Vec<Condition>>) {
+        self.when(name, conditions, Allow);
+    }
+
+    fn refuse(&mut self, name: &str, conditions: impl Into<Vec<Condition>>) {
+        self.when(name, conditions, self.refusal);
+    }
+
+    /// Answers a call if all the conditions hold.
+    fn when(&mut self, name: &str, conditions: impl Into<Vec<Condition>>, answer: Answer) {
+        let number = named(name).and_then(|line| line.number);
+        if let Some(call) = number.and_then(|number| self.calls.get_mut(&number)) {
+            call.rules.push((conditions.into(), answer));
+        }
+    }
 }
 
 const TIOCSTI: i32 = 0x5412;
 const TIOCLINUX: i32 = 0x541c;
+const TCP_ULP: i32 = 31;
+const SO_PEERPIDFD: i32 = 77;
+const F_SETSIG: i32 = 10;
+const F_SETOWN_EX: i32 = 15;
+const IOPRIO_WHO_PROCESS: i32 = 1;
 
-/// Allows sockets for TCP, whose ports the rules for files decide on.
-fn allow_streams(answers: &mut Answers) {
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        for protocol in [0, libc::IPPROTO_TCP] {
-            let stream = [is(0, family), kind_is(libc::SOCK_STREAM), is(2, protocol)];
-            answers.when("socket", stream, Allow);
-        }
-    }
-}
+/// The number of the limit on private memory, on all processors here.
+const RLIMIT_DATA: i32 = 2;
 
-/// Returns the answers of `strict`: some calls are allowed.
-fn allowed(sandbox: &Sandbox, refusal: Answer) -> Answers {
-    let mut answers = Answers { calls: BTreeMap::new(), otherwise: refusal };
-    answers.all(ALWAYS.iter().copied(), Allow);
-    answers.all(ABSENT.iter().copied(), ABSENCE);
-    for command in EVERYWHERE {
-        answers.when("ioctl", [is(1, command)], Allow);
-    }
-    if sandbox.processes {
-        answers.all(PROCESSES.iter().copied(), Allow);
-        answers.when("clone", [masked(0, new_namespaces(), 0)], Allow);
-    } else {
-        for call in ["kill", "tgkill", "tkill"] {
-            answers.when(call, [is(0, THIS_PROCESS.cast_signed())], Allow);
-        }
-        if sandbox.threads {
-            let thread = u64::from((libc::CLONE_THREAD | libc::CLONE_VM).cast_unsigned());
-            answers.when("clone", [masked(0, thread | new_namespaces(), thread)], Allow);
-        }
-    }
-    // A handler of its own would go on after a call that is forbidden. But where programs may be
-    // started, the C library has to reset all handlers for them.
-    if sandbox.processes {
-        answers.all(["rt_sigaction"], Allow);
-    } else {
-        answers.when("rt_sigaction", [is_not(0, libc::SIGSYS)], Allow);
-    }
-    // Neither signals to others nor leases and notifications.
-    let commands = [libc::F_SETOWN, F_SETSIG, F_SETOWN_EX, libc::F_SETLEASE, libc::F_NOTIFY];
-    answers.when("fcntl", commands.map(|command| is_not(1, command)), Allow);
-    // Limits may be read.
-    answers.when("prlimit64", [is(0, 0), is_null(2)], Allow);
-    for option in CONTROLS {
-        answers.when("prctl", [is(0, option)], Allow);
-    }
-    // Without packets, whose senders may choose the receiver of each.
-    for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
-        answers.when("socketpair", [is(0, libc::AF_UNIX), kind_is(kind)], Allow);
-    }
-    // A connection that comes with the first bytes is one that nobody has allowed.
-    let not_fast = |argument| masked(argument, u64::from(libc::MSG_FASTOPEN.cast_unsigned()), 0);
-    answers.when("sendmsg", [not_fast(2)], Allow);
-    answers.when("sendto", [not_fast(3), is_null(4)], Allow);
-    if !sandbox.ports.is_empty() {
-        answers.all(CONNECTIONS.iter().copied(), Allow);
-        allow_streams(&mut answers);
-    }
-    answers
-}
+/// The numbers by which a process is meant that makes a call.
+const OWN: [i32; 2] = [0, THIS_PROCESS.cast_signed()];
+
+/// Calls that change how a process runs, whose id is their first argument.
+const OF_PROCESSES: [&str; 6] = [
+    "migrate_pages",
+    "move_pages",
+    "sched_setaffinity",
+    "sched_setattr",
+    "sched_setparam",
+    "sched_setscheduler",
+];
+
+/// The letters of commands of file systems (ioctl(2)), many of which change a file that was opened
+/// for reading: those of all (f, v), XFS, FAT, OCFS2, NILFS, Btrfs, bcachefs and F2FS.
+const OF_FILE_SYSTEMS: [u64; 9] = [0x66, 0x76, 0x58, 0x72, 0x6f, 0x6e, 0x94, 0xbc, 0xf5];
+
+/// Commands of file systems that change nothing, or need a file that was opened for writing: to
+/// read attributes (`FS_IOC_GETFLAGS`, `FS_IOC_FSGETXATTR`) and the map of a file
+/// (`FS_IOC_FIEMAP`), and to share blocks (`FICLONE`, `FICLONERANGE`).
+const OF_FILES_READ: [u32; 5] = [0x8008_6601, 0x801c_581f, 0xc020_660b, 0x4004_9409, 0x4020_940d];
 
 /// FIOCLEX, FIONCLEX, FIONBIO and FIONREAD, which every descriptor has. They are the same on all
 /// processors here.
 const EVERYWHERE: [i32; 4] = [0x5451, 0x5450, 0x5421, 0x541b];
 
-const F_SETSIG: i32 = 10;
-const F_SETOWN_EX: i32 = 15;
+/// The flags of `clone` that all C libraries set for a thread.
+const THREAD: u64 =
+    (libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS).cast_unsigned() as _;
+
+/// The lines of `/proc/self/status` with the ids of a process, and the calls that set them.
+const OF_IDS: [(&str, [&str; 4]); 2] = [
+    ("Uid:", ["setuid", "setreuid", "setresuid", "setfsuid"]),
+    ("Gid:", ["setgid", "setregid", "setresgid", "setfsgid"]),
+];
 
 /// Options of `prctl` that change nothing but this process's looks.
 const CONTROLS: [i32; 9] = [
@@ -165,8 +270,12 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-fn new_namespaces() -> u64 {
-    NAMESPACES.into_iter().fold(0, |all, flag| all | u64::from(flag.cast_unsigned()))
+/// Returns `true` if the real, effective, saved and file system's ids of this process are one.
+fn has_one_id(kind: &str) -> bool {
+    let status = read_to_string("/proc/self/status").unwrap_or_default();
+    let mut ids =
+        status.lines().find_map(|line| line.strip_prefix(kind)).map(str::split_whitespace);
+    ids.as_mut().is_some_and(|ids| ids.next().is_some_and(|first| ids.all(|id| id == first)))
 }
 
 /// Compares the lower half of an argument: that is all the kernel looks at if it is an `int`.
@@ -197,27 +306,5 @@ fn kind_is(kind: i32) -> Condition {
     masked(1, 0xf, u64::from(kind.cast_unsigned()))
 }
 
-impl Answers {
-    /// Answers these calls, whatever their arguments are.
-    fn all<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, otherwise: Answer) {
-        // A call that this processor does not have needs no answer.
-        let numbers = names.into_iter().filter_map(number_of).filter_map(|it| it.try_into().ok());
-        self.calls.extend(numbers.map(|it| (it, Call { rules: Vec::new(), otherwise })));
-    }
-
-    /// Answers a call if all the conditions hold.
-    fn when(&mut self, name: &str, conditions: impl Into<Vec<Condition>>, answer: Answer) {
-        let Some(number) = number_of(name).and_then(|it| it.try_into().ok()) else { return };
-        let others = Call { rules: Vec::new(), otherwise: self.otherwise };
-        self.calls.entry(number).or_insert(others).rules.push((conditions.into(), answer));
-    }
-
-    /// Answers the same calls of the x32 interface in the same way.
-    fn add_x32(&mut self) {
-        if cfg!(target_arch = "x86_64") {
-            let x32: Vec<_> =
-                self.calls.iter().map(|(it, call)| (it | X32, call.clone())).collect();
-            self.calls.extend(x32);
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -31,10 +31,6 @@ extern crate brigade_windows as std;
 
 #[cfg_attr(not(target_os = "linux"), path = "no_calls.rs")]
 pub mod calls;
-#[cfg(all(feature = "sandbox", target_os = "linux"))]
-mod calls_allowed;
-#[cfg(all(feature = "sandbox", target_os = "linux"))]
-mod calls_denied;
 #[cfg(all(feature = "sandbox", not(target_os = "linux")))]
 mod elsewhere;
 mod error;

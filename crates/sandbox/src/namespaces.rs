@@ -1,6 +1,9 @@
 //! The namespaces of a sandbox.
 
-use std::path::{Path, PathBuf};
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 use brigade_sys::confine::Visible;
 
@@ -40,7 +43,7 @@ fn add(
     is_writable: bool,
 ) -> Result<(), SandboxError> {
     for path in paths {
-        let found = Visible::new(path.as_ref(), is_writable);
+        let found = visible(path.as_ref(), is_writable);
         files.push(found.map_err(|error| SandboxError::Path {
             method,
             path: path.as_ref().display().to_string(),
@@ -48,4 +51,55 @@ fn add(
         })?);
     }
     Ok(())
+}
+
+/// Finds a file, and the links over which its path leads.
+fn visible(path: &Path, is_writable: bool) -> io::Result<Visible> {
+    let real = path.canonicalize()?;
+    let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
+    let parts = |path: &Path| -> Vec<OsString> {
+        path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
+    };
+    let (mut links, mut here) = (Vec::new(), PathBuf::from("/"));
+    // The next part of the path is the last one here. That it exists bounds the number of links.
+    let mut rest = parts(&std::path::absolute(path)?);
+    while let Some(part) = rest.pop() {
+        match Path::new(&part).components().next() {
+            Some(Component::ParentDir) => {
+                here.pop();
+            }
+            _ => here.push(&part),
+        }
+        if let Ok(target) = here.read_link() {
+            links.push((text(&here)?, text(&target)?));
+            here.pop();
+            rest.extend(parts(&target));
+        }
+    }
+    let is_folder = real.is_dir();
+    Ok(Visible { path: text(&real)?, links, is_folder, is_writable })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_below_a_link_hides_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["z", "m/a"] {
+            std::fs::create_dir_all(path(name)).unwrap();
+            std::fs::write(path(name).join("file"), "text").unwrap();
+        }
+        symlink("z", path("b")).unwrap();
+        symlink("../n", path("z/x")).unwrap();
+        symlink("m/a", path("n")).unwrap();
+        let found = ["b", "b/x", "b/../b/x/file"].map(|name| visible(&path(name), false).unwrap());
+        let names = |it: &Visible| it.links.len();
+        assert_eq!(found.each_ref().map(names), [1, 3, 4]);
+        assert_eq!(found[1].path.to_bytes(), path("m/a").as_os_str().as_bytes());
+    }
 }

@@ -1,11 +1,18 @@
 //! Other systems than Linux have other system calls, of which none is known here.
 
+/// A system call, of which there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// The name of the call.
+    pub name: &'static str,
+}
+
 /// Returns `None`.
-pub fn name_of(_: i64) -> Option<&'static str> {
+pub fn named(_: &str) -> Option<&'static Line> {
     None
 }
 
 /// Returns `None`.
-pub fn number_of(_: &str) -> Option<i64> {
+pub fn name_of(_: i64) -> Option<&'static str> {
     None
 }

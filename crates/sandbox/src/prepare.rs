@@ -1,6 +1,6 @@
 //! Makes a sandbox, and says what of it this machine enforces.
 
-use brigade_sys::confine::{has_filters, landlock_version};
+use brigade_sys::confine::{Filter, Restrictions, has_filters, landlock_version};
 use brigade_sys::descriptors::above_streams;
 
 use crate::error::SandboxError;
@@ -25,22 +25,34 @@ impl Sandbox {
 
 fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
     let isolation = isolation(sandbox)?;
-    let mut report = report(sandbox, landlock_version(), has_filters());
-    let makes_namespaces = isolation.as_ref().map(|it| report_isolation(it, &mut report));
-    if !report.is_complete() && !sandbox.best_effort {
-        return Err(SandboxError::Missing { missing: report.missing_layers() });
-    }
     // A program gets other files in the places of the streams, before it enters the sandbox.
     let files = rules(sandbox)?.map(above_streams).transpose().map_err(|error| {
         SandboxError::Make { part: "rules for files", problem: error.to_string() }
     })?;
     // Made even if the kernel has no filters, so that a wrong name is an error everywhere.
     let filter = filter(sandbox)?;
+    let tried = |restrictions: Restrictions| (restrictions.probe().is_ok(), restrictions);
+    let (may_close, tried_files) = tried(Restrictions { files, ..Restrictions::default() });
+    let landlock = if may_close { landlock_version() } else { 0 };
+    let filters = vec![Filter::from_words(&filter)];
+    let has_filters = has_filters() && tried(Restrictions { filters, ..Restrictions::default() }).0;
+    let writes = !sandbox.write.is_empty() || !sandbox.execute.is_empty();
+    let capabilities = (sandbox.level > Level::NoNetwork).then_some(writes);
+    let (may_give_up, _) = tried(Restrictions { capabilities, ..Restrictions::default() });
+    let mut report = report(sandbox, landlock, has_filters);
+    if !may_give_up {
+        report.missing(Layer::Privileges, "this process may not give up its capabilities");
+    }
+    let makes_namespaces = isolation.as_ref().map(|it| report_isolation(it, &mut report));
+    if !report.is_complete() && !sandbox.best_effort {
+        return Err(SandboxError::Missing { missing: report.missing_layers() });
+    }
     Ok(Prepared {
         isolation: isolation.filter(|_| makes_namespaces == Some(true)),
-        files,
-        filters: if has_filters() { vec![filter] } else { Vec::new() },
-        capabilities: sandbox.level > Level::NoNetwork,
+        files: tried_files.files.filter(|_| may_close),
+        filters: if has_filters { vec![filter] } else { Vec::new() },
+        capabilities: capabilities.filter(|_| may_give_up),
+        lowers_limits: sandbox.level == Level::Strict,
         before_initializer: sandbox.before_initializer,
         clears_environment: sandbox.level == Level::Strict,
         report,
@@ -49,14 +61,15 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
 
 /// Adds whether the namespaces hold, and returns that.
 fn report_isolation(isolation: &Isolation, report: &mut SandboxReport) -> bool {
-    match isolation.namespaces().probe() {
+    let namespaces = Some(isolation.namespaces());
+    match (Restrictions { namespaces, ..Restrictions::default() }).probe() {
         Ok(()) => {
             let network = if isolation.network { ", networks" } else { "" };
             let files = if isolation.files.is_some() { ", files" } else { "" };
             report.enforced(Layer::Namespaces, format!("System V IPC{network}{files}"));
             true
         }
-        Err(error) => {
+        Err((_, error)) => {
             report.missing(Layer::Namespaces, no_namespaces(&error));
             false
         }
@@ -152,6 +165,40 @@ mod tests {
         assert!(error.to_string().contains("/nowhere/to/be/found"), "{error}");
         let error = Sandbox::strict().allow_call("sockets").prepare().unwrap_err();
         assert!(error.to_string().contains("sockets"), "{error}");
+    }
+
+    #[test]
+    fn a_path_that_depends_on_its_reader_is_refused() {
+        for path in ["/proc/self", "/proc/self/status", "/proc/mounts", "/dev/fd"] {
+            for sandbox in [Sandbox::strict(), Sandbox::strict().isolate()] {
+                let error = sandbox.read(path).prepare().unwrap_err().to_string();
+                assert!(
+                    error.contains(path) && error.contains("entries of this process"),
+                    "{error}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rights_that_cannot_be_given_up_are_missing() {
+        let strict = Sandbox::strict();
+        let layer = Sandbox::no_network().prepare().unwrap().into_restrictions();
+        let thread = std::thread::spawn(move || {
+            // As many layers of Landlock as the kernel allows to this thread.
+            let add = || {
+                let files = layer.files.as_ref().map(|it| it.try_clone().unwrap());
+                Restrictions { files, ..Restrictions::default() }.apply()
+            };
+            assert!((0..20).any(|_| add().is_err()));
+            let error = strict.prepare().unwrap_err().to_string();
+            assert!(error.contains("files (") && error.contains("refuses"), "{error}");
+            let prepared = strict.best_effort().prepare().unwrap();
+            assert!(prepared.files.is_none());
+            let files = prepared.report.get(Layer::Files);
+            assert!(matches!(files, Some(Hold::Missing(_))), "{files:?}");
+        });
+        thread.join().unwrap();
     }
 
     #[test]

@@ -15,8 +15,11 @@ pub struct Prepared {
     pub files: Option<OwnedFd>,
     /// Filters of system calls, as the words of their instructions.
     pub filters: Vec<Vec<u64>>,
-    /// The process gives up its capabilities.
-    pub capabilities: bool,
+    /// The process gives up its capabilities, except for those with which root reads files and, if
+    /// it is `true`, writes them.
+    pub capabilities: Option<bool>,
+    /// The highest limits that the process could set become those that it has.
+    pub lowers_limits: bool,
     /// The sandbox holds before the initializer runs.
     pub before_initializer: bool,
     /// The process gets no variables of its host's environment.
@@ -49,6 +52,8 @@ impl Prepared {
             namespaces: self.isolation.as_ref().map(Isolation::namespaces),
             capabilities: self.capabilities,
             files: self.files,
+            limits: Vec::new(),
+            lowers_limits: self.lowers_limits,
             filters,
         }
     }

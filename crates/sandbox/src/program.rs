@@ -241,4 +241,4 @@ impl Instruction {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

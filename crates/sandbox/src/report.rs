@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use brigade_sys::confine::{Namespaces, View, has_filters, landlock_version};
+use brigade_sys::confine::{Namespaces, Restrictions, View, has_filters, landlock_version};
 
 use crate::group::Groups;
 
@@ -72,6 +72,7 @@ pub struct SandboxReport {
 
 impl SandboxReport {
     pub(crate) fn add(&mut self, layer: Layer, hold: Hold) {
+        self.holds.retain(|(other, _)| *other != layer);
         self.holds.push((layer, hold));
         self.holds.sort_by_key(|(layer, _)| *layer);
     }
@@ -171,9 +172,10 @@ fn what_holds() -> SandboxReport {
         report.missing(Layer::Network, NO_FILTERS);
     }
     report.enforced(Layer::Privileges, "no_new_privs, and capabilities that are dropped");
-    match (Namespaces { network: true, view: Some(View::new([])) }).probe() {
+    let namespaces = Some(Namespaces { network: true, view: Some(View::new([])) });
+    match (Restrictions { namespaces, ..Restrictions::default() }).probe() {
         Ok(()) => report.enforced(Layer::Namespaces, "System V IPC, networks, files"),
-        Err(error) => report.missing(Layer::Namespaces, no_namespaces(&error)),
+        Err((_, error)) => report.missing(Layer::Namespaces, no_namespaces(&error)),
     }
     let groups = Groups::find();
     match groups.memory_means() {
@@ -197,7 +199,8 @@ pub(crate) const PORTS: u32 = 4;
 /// The interface of Landlock that keeps signals inside, and its kernel: 6.12.
 pub(crate) const SIGNALS: u32 = 6;
 
-pub(crate) const NO_FILTERS: &str = "the kernel has no filters of system calls (seccomp)";
+pub(crate) const NO_FILTERS: &str =
+    "the kernel has no filters of system calls (seccomp), or refuses them to this process";
 
 /// The means of the limit on memory where there is no control group.
 pub const WATCHED: &str = "RLIMIT_DATA for private memory, and looks at the resident size";
@@ -224,7 +227,8 @@ pub(crate) fn no_namespaces(error: &std::io::Error) -> String {
 pub(crate) fn needs_landlock(least: u32, version: u32, kernel: &str) -> String {
     if version == 0 {
         return format!(
-            "the kernel has no Landlock, or it is switched off; {kernel} has what it takes"
+            "the kernel has no Landlock, or it is switched off, or refuses more of it to this process; \
+             {kernel} has what it takes"
         );
     }
     format!("needs Landlock interface {least} (Linux {kernel}), and this kernel has {version}")

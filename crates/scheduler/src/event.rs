@@ -47,7 +47,7 @@ pub enum Event<T> {
         task: TaskId,
         attempt: Attempt,
         run_time: Duration,
-        /// `true` if the worker exceeds `max_worker_rss`.
+        /// `true` if the worker exceeds `max_worker_rss`, or has left threads in spite of limits.
         worn: bool,
     },
     /// A worker finished a task, which is not a chunk, and failed at it. The driver holds the
@@ -57,7 +57,7 @@ pub enum Event<T> {
         task: TaskId,
         attempt: Attempt,
         run_time: Duration,
-        /// `true` if the worker exceeds `max_worker_rss`.
+        /// `true` if the worker exceeds `max_worker_rss`, or has left threads in spite of limits.
         worn: bool,
         failure: Failure,
     },
@@ -142,7 +142,7 @@ pub struct Returned {
     pub task: TaskId,
     pub attempt: Attempt,
     pub run_time: Duration,
-    /// `true` if the worker exceeds `max_worker_rss`.
+    /// `true` if the worker exceeds `max_worker_rss`, or has left threads in spite of limits.
     pub worn: bool,
     /// Number of items that it has finished, from the first on.
     pub finished: NonZeroU32,

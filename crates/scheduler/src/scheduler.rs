@@ -231,7 +231,8 @@ impl<T: TaskData> Scheduler<T> {
         self.run_times.learn(run_time);
     }
 
-    /// Retires a worker that has grown too large, and looks at what it does next.
+    /// Retires a worker that has grown too large or in which threads were left, and looks at what
+    /// it does next.
     #[inline]
     pub(crate) fn after_finished(
         &mut self,
@@ -241,7 +242,12 @@ impl<T: TaskData> Scheduler<T> {
         outbox: &mut Outbox<T>,
     ) {
         if worn {
-            self.retire(now, worker, "exceeded `max_worker_rss`", outbox);
+            self.retire(
+                now,
+                worker,
+                "has too much memory, or threads that a task has left",
+                outbox,
+            );
         }
         self.after_outcome(now, worker.slot, outbox);
     }

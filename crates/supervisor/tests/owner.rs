@@ -49,11 +49,11 @@ impl Supervised for Owner {
         None
     }
 
-    fn start(
+    fn start<P>(
         &self,
         _: WorkerId,
-        start: impl FnOnce(Option<usize>) -> io::Result<Process>,
-    ) -> io::Result<Process> {
+        start: impl FnOnce(Option<usize>) -> io::Result<P>,
+    ) -> io::Result<P> {
         start(None)
     }
 

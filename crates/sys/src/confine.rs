@@ -5,12 +5,15 @@
 //! Each step may forbid the ones before it: Landlock forbids mounts, and filters forbid all others.
 
 mod namespaces;
+mod probe;
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
+
+use crate::resource_limit::{self, Limited};
 
 pub use namespaces::{Namespaces, View, Visible};
 
@@ -62,72 +65,74 @@ impl Filter {
 pub struct Restrictions {
     /// Namespaces that it makes for itself.
     pub namespaces: Option<Namespaces>,
-    /// All capabilities but those that concern files.
-    pub capabilities: bool,
+    /// All capabilities but those with which root reads files and, if it is `true`, writes them.
+    pub capabilities: Option<bool>,
     /// A set of rules of Landlock.
     pub files: Option<OwnedFd>,
+    /// Limits that it sets, and that stay below it.
+    pub limits: Vec<(Limited, u64)>,
+    /// The highest limits that it could set become those that it has.
+    pub lowers_limits: bool,
     /// Filters of system calls, which are installed in this order.
     pub filters: Vec<Filter>,
 }
 
-/// The kind of rights that could not be given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// The promise to gain no rights by executing programs.
-    NoNewPrivileges,
-    /// Namespaces of others.
-    Namespaces,
-    /// Capabilities.
-    Capabilities,
-    /// Files, networks and signals.
-    Files,
-    /// System calls.
-    Calls,
-}
-
 impl Restrictions {
+    /// Returns whether a process may give up the rights, by a process that does so and ends at
+    /// once.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn probe(&self) -> Result<(), (&'static str, io::Error)> {
+        probe::run(self)
+    }
+
     /// Gives up the rights. All of it holds for this thread and those that it starts, so this must
     /// be the only thread of its process.
     ///
     /// # Errors
-    /// The step that failed, and the error of the system. Earlier steps hold.
-    pub fn apply(&self) -> Result<(), (Step, io::Error)> {
-        let at = |step| move |error: Errno| (step, error.into());
-        set_no_new_privs(true).map_err(at(Step::NoNewPrivileges))?;
+    /// What the process cannot do, as a part of a sentence, and the error of the system. Earlier
+    /// steps hold.
+    pub fn apply(&self) -> Result<(), (&'static str, io::Error)> {
+        let at = |what| move |error: Errno| (what, error.into());
+        set_no_new_privs(true).map_err(at("give up new privileges"))?;
         if let Some(namespaces) = &self.namespaces {
-            namespaces.enter().map_err(at(Step::Namespaces))?;
+            namespaces.enter().map_err(at("make namespaces of its own"))?;
         }
-        if self.capabilities {
-            keep_capabilities_for_files().map_err(at(Step::Capabilities))?;
+        if let Some(writes) = self.capabilities {
+            keep_capabilities_for_files(writes).map_err(at("give up its capabilities"))?;
         }
         if let Some(rules) = &self.files {
             // SAFETY: no memory is involved.
             let result =
                 unsafe { syscall!(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
             if result != 0 {
-                return Err((Step::Files, io::Error::last_os_error()));
+                return Err(("close files and networks (Landlock)", io::Error::last_os_error()));
             }
         }
+        // Not earlier: what comes before may need descriptors.
+        for limit in &self.limits {
+            resource_limit::set_own(*limit).map_err(|error| ("set its limits", error))?;
+        }
+        if self.lowers_limits {
+            resource_limit::lower_highest().map_err(|error| ("set its limits", error))?;
+        }
         for filter in &self.filters {
-            filter.install().map_err(|error| (Step::Calls, error))?;
+            filter.install().map_err(|error| ("close system calls (seccomp)", error))?;
         }
         Ok(())
     }
 }
 
-/// Gives up all capabilities but those with which root reads and writes files of other users. The
-/// others allow to raise limits, to mount, to trace and to change the kernel.
-fn keep_capabilities_for_files() -> Result<(), Errno> {
-    let kept = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::FOWNER;
+/// Gives up all capabilities but those with which root reads files of other users, and writes
+/// them. The others allow to raise limits, to mount, to trace and to change the kernel.
+fn keep_capabilities_for_files(writes: bool) -> Result<(), Errno> {
+    let mut kept = CapabilitySet::DAC_READ_SEARCH;
+    kept.set(CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER, writes);
     let held = rustix::thread::capabilities(None)?;
-    set_capabilities(
-        None,
-        CapabilitySets {
-            effective: held.effective & kept,
-            permitted: held.permitted & kept,
-            inheritable: CapabilitySet::empty(),
-        },
-    )
+    let (effective, permitted) = (held.effective & kept, held.permitted & kept);
+    let inheritable = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective, permitted, inheritable })
 }
 
 /// Returns the version of Landlock's interface that the kernel has; 0 if it has none, or if a
@@ -158,6 +163,8 @@ pub fn threads() -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
     use super::*;
     use crate::fork::tests::in_a_copy;
 
@@ -191,11 +198,33 @@ mod tests {
 
     #[test]
     fn capabilities_but_those_for_files_are_given_up() {
-        let restrictions = Restrictions { capabilities: true, ..Restrictions::default() };
+        for writes in [true, false] {
+            let restrictions =
+                Restrictions { capabilities: Some(writes), ..Restrictions::default() };
+            assert!(in_a_copy(|| {
+                restrictions.apply().is_ok()
+                    && rustix::thread::capabilities(None).is_ok_and(|it| {
+                        !it.permitted.contains(CapabilitySet::SYS_ADMIN)
+                            && (writes || !it.permitted.contains(CapabilitySet::DAC_OVERRIDE))
+                    })
+            }));
+        }
+    }
+
+    #[test]
+    fn limits_can_only_fall_afterwards() {
+        let limits = vec![(Limited::OpenFiles, 17), (Limited::Core, 0)];
+        let restrictions = Restrictions { limits, lowers_limits: true, ..Restrictions::default() };
         assert!(in_a_copy(|| {
+            // As on many machines, where the rest is left to the program.
+            let soft = Rlimit { current: Some(1 << 20), maximum: None };
+            let _ = setrlimit(Resource::As, Rlimit { current: Some(1 << 40), ..soft });
+            let pending = getrlimit(Resource::Sigpending).current;
             restrictions.apply().is_ok()
-                && rustix::thread::capabilities(None)
-                    .is_ok_and(|it| !it.permitted.contains(CapabilitySet::SYS_ADMIN))
+                && getrlimit(Resource::Nofile).maximum == Some(17)
+                && getrlimit(Resource::As).maximum == Some(1 << 40)
+                && getrlimit(Resource::Nice).maximum == Some(0)
+                && getrlimit(Resource::Sigpending).maximum == pending.map(|it| it / 2)
         }));
     }
 

@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use rustix::process::getpriority_process;
 
 use crate::affinity;
+use crate::resource_limit::{LIMITS, limit};
 use crate::signals;
 
 /// Settings that a process can set for itself.
@@ -37,9 +38,6 @@ pub struct Inherited {
 /// workers does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fixed(String);
-
-/// The number of limits that Linux has.
-const LIMITS: u32 = 16;
 
 /// The lines of `status` that only a new process has.
 const FIXED: [&str; 11] = [
@@ -124,7 +122,7 @@ impl Files {
             umask: umask.ok_or_else(|| missing("Umask"))?,
             nice: getpriority_process(None)?,
             affinity: affinity::current()?,
-            limits: (0..LIMITS).map(limit).collect::<io::Result<_>>()?,
+            limits: (0..LIMITS).map(|it| limit(0, it, None)).collect::<io::Result<_>>()?,
             oom_score: oom_score.trim().parse().map_err(io::Error::other)?,
             ignores_hangup: ignored.ok_or_else(|| missing("SigIgn"))? & 1 << (libc::SIGHUP - 1)
                 != 0,
@@ -156,7 +154,7 @@ impl Inherited {
     pub fn apply(&self, others: &Self) -> Result<(), (&'static str, io::Error)> {
         for (number, (ours, theirs)) in (0..).zip(self.limits.iter().zip(&others.limits)) {
             if ours != theirs {
-                set_limit(number, *ours).map_err(|error| ("limits on resources", error))?;
+                limit(0, number, Some(*ours)).map_err(|error| ("limits on resources", error))?;
             }
         }
         if self.umask != others.umask {
@@ -182,23 +180,6 @@ impl Inherited {
 }
 
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
-
-fn limit(number: u32) -> io::Result<(u64, u64)> {
-    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills the structure, which is ours.
-    let read =
-        unsafe { syscall!(libc::SYS_prlimit64, 0, number, std::ptr::null::<u8>(), &raw mut limit) };
-    if read == -1 { Err(io::Error::last_os_error()) } else { Ok((limit.rlim_cur, limit.rlim_max)) }
-}
-
-fn set_limit(number: u32, (soft, hard): (u64, u64)) -> io::Result<()> {
-    let limit = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
-    // SAFETY: the kernel reads the structure, which is ours.
-    let set = unsafe {
-        syscall!(libc::SYS_prlimit64, 0, number, &raw const limit, std::ptr::null::<u8>())
-    };
-    if set == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
 
 #[cfg(test)]
 mod tests {

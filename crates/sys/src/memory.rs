@@ -36,10 +36,22 @@ pub fn resident_of(pid: u32) -> io::Result<u64> {
 /// # Errors
 /// If the file cannot be read or has another format than the kernel documents (proc(5)).
 pub fn private_of(pid: u32) -> io::Result<u64> {
+    Ok(status_of(pid, "VmData:")? * 1024)
+}
+
+/// Returns the number of threads of another process.
+///
+/// # Errors
+/// As [`private_of`].
+pub fn threads_of(pid: u32) -> io::Result<u64> {
+    status_of(pid, "Threads:")
+}
+
+fn status_of(pid: u32, name: &str) -> io::Result<u64> {
     let text = std::fs::read_to_string(folder_of(pid).join("status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmData:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    Ok(kib.ok_or_else(|| io::Error::other("no `VmData` in /proc/PID/status"))? * 1024)
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    number.ok_or_else(|| io::Error::other(format!("no `{name}` in /proc/PID/status")))
 }
 
 /// The resident size of this process, measured through a descriptor that stays usable when the

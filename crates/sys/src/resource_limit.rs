@@ -1,9 +1,6 @@
 //! Limits on the resources of a process that the kernel enforces (setrlimit(2)).
 
-use std::io;
-
-use rustix::io::Errno;
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use std::{io, ptr};
 
 /// A resource with a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,22 +22,35 @@ pub enum Limited {
 }
 
 impl Limited {
-    fn resource(self) -> Resource {
-        match self {
-            Self::Data => Resource::Data,
-            Self::OpenFiles => Resource::Nofile,
-            Self::FileSize => Resource::Fsize,
-            Self::Threads => Resource::Nproc,
-            Self::Stack => Resource::Stack,
-            Self::Core => Resource::Core,
-            Self::CpuTime => Resource::Cpu,
-        }
+    /// Returns the resource with this number, by which `as` counts them.
+    pub fn from_number(number: u8) -> Option<Self> {
+        use Limited::{Core, CpuTime, Data, FileSize, OpenFiles, Stack, Threads};
+        let all = [Data, OpenFiles, FileSize, Threads, Stack, Core, CpuTime];
+        all.get(usize::from(number)).copied()
+    }
+
+    /// Returns the system's number.
+    fn resource(self) -> u32 {
+        [DATA, 7, 1, 6, 3, 4, CPU_TIME][self as usize]
     }
 }
 
+/// The system's numbers of limits.
+const CPU_TIME: u32 = 0;
+const DATA: u32 = 2;
+const SIGNALS: u32 = 11;
+const NICE: u32 = 13;
+const PRIORITY: u32 = 14;
+
+/// The number of limits that Linux has.
+pub(crate) const LIMITS: u32 = 16;
+
+/// No limit.
+const INFINITE: u64 = u64::MAX;
+
 /// Returns the limit up to which this process may raise its own; `None` for no limit.
 pub fn highest(limited: Limited) -> Option<u64> {
-    getrlimit(limited.resource()).maximum
+    limit(0, limited.resource(), None).ok().map(|it| it.1).filter(|it| *it != INFINITE)
 }
 
 /// Sets a limit of another process, which has not been reaped. Without `is_final`, the process may
@@ -48,24 +58,67 @@ pub fn highest(limited: Limited) -> Option<u64> {
 ///
 /// # Errors
 /// If the process belongs to another user, or the limit is above that of this process.
-pub fn set(pid: u32, limited: Limited, limit: u64, is_final: bool) -> io::Result<()> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
-    let highest = highest(limited);
-    let maximum = if is_final { Some(limit) } else { highest };
-    let limit = Rlimit { current: Some(highest.map_or(limit, |most| limit.min(most))), maximum };
-    prlimit(Some(pid), limited.resource(), limit)?;
-    Ok(())
+pub fn set(pid: u32, limited: Limited, value: u64, is_final: bool) -> io::Result<()> {
+    let pid = i32::try_from(pid).ok().filter(|it| *it > 0).ok_or(io::ErrorKind::NotFound)?;
+    let highest = highest(limited).unwrap_or(INFINITE);
+    let maximum = if is_final { value } else { highest };
+    limit(pid, limited.resource(), Some((value.min(highest), maximum))).map(drop)
 }
 
 /// Sets a limit of this process and of those that it starts. Only makes a system call.
 ///
 /// # Errors
 /// If the limit is above the highest one.
-pub(crate) fn set_own((limited, limit): (Limited, u64)) -> Result<(), Errno> {
+pub(crate) fn set_own((limited, value): (Limited, u64)) -> io::Result<()> {
     // A process that has used up its time gets SIGXCPU, and SIGKILL at the highest limit.
     let more = u64::from(limited == Limited::CpuTime);
-    let maximum = Some(limit.saturating_add(more));
-    setrlimit(limited.resource(), Rlimit { current: Some(limit), maximum })
+    limit(0, limited.resource(), Some((value, value.saturating_add(more)))).map(drop)
+}
+
+/// Sets the number of descriptors of this process, which it may set back, as far as it may. Only
+/// makes system calls.
+///
+/// # Errors
+/// If the system refuses it.
+pub(crate) fn set_open_files(value: u64) -> io::Result<()> {
+    let number = Limited::OpenFiles.resource();
+    let (_, highest) = limit(0, number, None)?;
+    limit(0, number, Some((value.min(highest), highest))).map(drop)
+}
+
+/// Makes the highest limits of this process the current ones, so that they can only fall. Private
+/// memory is left out, which the host limits for each task. Only makes system calls.
+///
+/// # Errors
+/// If the system refuses it.
+pub(crate) fn lower_highest() -> io::Result<()> {
+    for number in (0..LIMITS).filter(|it| *it != DATA) {
+        let (current, highest) = limit(0, number, None)?;
+        let lower = match number {
+            // The user's other processes keep half of the timers and signals that may wait.
+            SIGNALS => current / 2,
+            NICE | PRIORITY => 0,
+            // A process that has used up its time is killed a second later.
+            CPU_TIME if current.checked_add(1) == Some(highest) => continue,
+            _ => current,
+        };
+        limit(0, number, Some((lower, lower)))?;
+    }
+    Ok(())
+}
+
+/// Returns a limit of a process, 0 for this one, by its number: the current one, and the highest.
+/// Sets it, if there is a new one. Only makes a system call.
+///
+/// # Errors
+/// If the system refuses it.
+pub(crate) fn limit(pid: i32, number: u32, new: Option<(u64, u64)>) -> io::Result<(u64, u64)> {
+    let new = new.map(|(soft, hard)| libc::rlimit64 { rlim_cur: soft, rlim_max: hard });
+    let new = new.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let mut old = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel reads one structure and fills the other, which are ours.
+    let result = unsafe { syscall!(libc::SYS_prlimit64, pid, number, new, &raw mut old) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok((old.rlim_cur, old.rlim_max)) }
 }
 
 #[cfg(test)]
@@ -73,6 +126,14 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn each_resource_is_found_by_its_number() {
+        for limited in [Limited::Data, Limited::Core, Limited::CpuTime] {
+            assert_eq!(Limited::from_number(limited as u8), Some(limited));
+        }
+        assert_eq!(Limited::from_number(7), None);
+    }
 
     #[test]
     fn another_process_has_the_limit() {

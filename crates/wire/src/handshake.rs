@@ -159,8 +159,13 @@ pub struct Confinement {
     pub isolation: Option<Isolation>,
     /// `true` if there are rules for files.
     pub files: bool,
-    /// The worker gives up its capabilities.
-    pub capabilities: bool,
+    /// The worker gives up its capabilities, except for those with which root reads files and, if
+    /// it is `true`, writes them.
+    pub capabilities: Option<bool>,
+    /// Limits that the worker sets: the number of a resource, and its limit.
+    pub limits: Vec<(u8, u64)>,
+    /// The highest limits that the worker could set become those that it has.
+    pub lowers_limits: bool,
     /// Filters of system calls, as the words of their instructions.
     pub filters: Vec<Vec<u64>>,
     /// The worker enters it before its initializer, and not after it.
@@ -181,8 +186,8 @@ pub struct Isolation {
 pub struct Visible {
     /// Its absolute path.
     pub path: CString,
-    /// Another path under which it can be found.
-    pub alias: Option<CString>,
+    /// The links over which it was named: where each lies, and where it leads.
+    pub links: Vec<(CString, CString)>,
     /// It is a folder.
     pub is_folder: bool,
     /// It may be changed.

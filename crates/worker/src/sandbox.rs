@@ -2,7 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
-use brigade_sys::confine::{self, Filter, Namespaces, Restrictions, Step, View};
+use brigade_sys::confine::{self, Filter, Namespaces, Restrictions, View};
+use brigade_sys::resource_limit::Limited;
 use brigade_sys::sibling::single_thread;
 use brigade_wire::handshake::{Confinement, Isolation, Visible};
 
@@ -18,9 +19,18 @@ impl Sandbox {
         let filters = confinement.filters.iter();
         let filters = filters.map(|words| Filter::from_words(words).of_this_process()).collect();
         let namespaces = confinement.isolation.as_ref().map(namespaces);
-        let capabilities = confinement.capabilities;
+        let Confinement { capabilities, lowers_limits, .. } = *confinement;
+        let limit = |(it, limit): &(u8, u64)| Some((Limited::from_number(*it)?, *limit));
+        let limits = confinement.limits.iter().filter_map(limit).collect();
         Self {
-            restrictions: Restrictions { namespaces, capabilities, files, filters },
+            restrictions: Restrictions {
+                namespaces,
+                capabilities,
+                files,
+                limits,
+                lowers_limits,
+                filters,
+            },
             before_initializer: confinement.before_initializer,
         }
     }
@@ -34,23 +44,14 @@ impl Sandbox {
                  must have none"
             )
         })?;
-        self.restrictions.apply().map_err(|(step, error)| {
-            let what = match step {
-                Step::NoNewPrivileges => "give up new privileges",
-                Step::Namespaces => "make namespaces of its own",
-                Step::Capabilities => "give up its capabilities",
-                Step::Files => "close files and networks (Landlock)",
-                Step::Calls => "close system calls (seccomp)",
-            };
-            format!("it cannot {what}: {error}")
-        })
+        self.restrictions.apply().map_err(|(what, error)| format!("it cannot {what}: {error}"))
     }
 }
 
 fn namespaces(isolation: &Isolation) -> Namespaces {
     let visible = |it: &Visible| confine::Visible {
         path: it.path.clone(),
-        alias: it.alias.clone(),
+        links: it.links.clone(),
         is_folder: it.is_folder,
         is_writable: it.is_writable,
     };

@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 79_595;
+const SUM: usize = 79_230;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -40,7 +40,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("cores", 3410),
     ("crash", 1330),
     ("elsewhere", 1200),
-    ("escape", 1700),
+    ("escape", 1300),
     ("ids", 100),
     ("integration", 5340),
     ("link-ipc", 700),
@@ -48,10 +48,10 @@ const BUDGETS: &[(&str, usize)] = &[
     ("pool", 10680),
     ("resources", 400),
     ("runner", 5500),
-    ("sandbox", 2100),
-    ("scheduler", 4540),
+    ("sandbox", 1600),
+    ("scheduler", 4550),
     ("status", 800),
-    ("supervisor", 4510),
+    ("supervisor", 4530),
     ("sys", 8420),
     ("task", 2600),
     ("testkit", 1000),
@@ -62,7 +62,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("trace", 500),
     ("windows", 300),
     ("wire", 3930),
-    ("worker", 3510),
+    ("worker", 3590),
 ];
 
 const PATH: &str = "xtask/src/tidy/budget.rs";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
@@ -193,4 +193,71 @@ fn a_module_that_a_sandbox_could_have_written_is_not_read() {
     // The program itself is named as ever.
     let error = outcome(pool.submit(brigade_testkit::faults::aborts, ()).unwrap()).unwrap_err();
     assert!(format!("{error:#}").contains("endings::aborts"), "{error:#}");
+}
+
+/// Returns the capabilities that this process has, and could take.
+fn capabilities((): ()) -> Vec<String> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let lines =
+        status.lines().filter(|line| line.starts_with("CapEff") || line.starts_with("CapPrm"));
+    lines.filter_map(|line| line.split_whitespace().nth(1).map(str::to_owned)).collect()
+}
+
+#[test]
+fn root_writes_over_no_mode_where_nothing_may_be_written() {
+    const DAC_OVERRIDE: u64 = 1 << 1;
+    let folder = tempfile::tempdir().unwrap();
+    let may = |sandbox: Sandbox| {
+        let pool = builder(1).sandbox(sandbox).build().unwrap();
+        let sets = outcome(pool.submit(capabilities, ()).unwrap()).unwrap();
+        assert_eq!(sets.len(), 2);
+        sets.iter().any(|it| u64::from_str_radix(it, 16).unwrap() & DAC_OVERRIDE != 0)
+    };
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    assert!(!may(Sandbox::read_only()));
+    assert!(!may(Sandbox::strict().read("/proc")));
+    assert_eq!(may(Sandbox::read_only().write(folder.path())), is_root);
+}
+
+/// Sets the current limit of this process. Returns the error of the system, or 0.
+fn limits((number, current): (u32, u64)) -> i64 {
+    let limits = [current, current];
+    let at = limits.as_ptr().expose_provenance() as u64;
+    misdeeds::system_call(libc::SYS_prlimit64, [0, number.into(), at, 0, 0, 0])
+}
+
+#[test]
+fn a_strict_sandbox_lets_limits_fall_and_not_rise() {
+    let [file_size, core, open_files, nice] = [1, 4, 7, 13];
+    let pool = builder(1).sandbox(Sandbox::strict()).build().unwrap();
+    let set = |number, current| outcome(pool.submit(limits, (number, current)).unwrap()).unwrap();
+    let refused = -i64::from(libc::EPERM);
+    assert_eq!(set(core, 0), 0);
+    assert_eq!(set(core, 1), refused);
+    assert_eq!(set(open_files, 30), 0);
+    assert_eq!(set(open_files, 31), refused);
+    assert_eq!(set(file_size, 1 << 20), 0);
+    assert_eq!(set(nice, 40), refused);
+}
+
+/// Makes timers until there are no more. Returns their number.
+fn makes_timers((): ()) -> u64 {
+    let mut event = [0_u64; 8];
+    // No signal: SIGEV_NONE.
+    event[1] = 1 << 32;
+    let (at, id) = (event.as_ptr().expose_provenance() as u64, [0_u64; 1]);
+    let id = id.as_ptr().expose_provenance() as u64;
+    let make = |_: &u64| misdeeds::system_call(libc::SYS_timer_create, [1, at, id, 0, 0, 0]) == 0;
+    (0..u64::MAX).take_while(make).count() as u64
+}
+
+#[test]
+fn a_worker_leaves_timers_to_its_user() {
+    const SIGNALS: &str = "Max pending signals";
+    let limits = fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix(SIGNALS)).unwrap();
+    let Ok(all) = line.split_whitespace().next().unwrap().parse::<u64>() else { return };
+    let pool = builder(1).sandbox(Sandbox::strict()).build().unwrap();
+    let made = outcome(pool.submit(makes_timers, ()).unwrap()).unwrap();
+    assert!(made <= all / 2, "{made} of {all}");
 }

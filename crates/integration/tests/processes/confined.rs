@@ -176,6 +176,27 @@ fn an_isolated_worker_sees_nothing_but_its_files() {
     }
 }
 
+#[test]
+fn an_isolated_worker_finds_files_over_links_as_its_host_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["z", "m/a"] {
+        fs::create_dir_all(path(name)).unwrap();
+        fs::write(path(name).join("file"), name).unwrap();
+    }
+    for (target, link) in [("z", "b"), ("../n", "z/x"), ("m/a", "n")] {
+        std::os::unix::fs::symlink(target, path(link)).unwrap();
+    }
+    for order in [["b", "b/x"], ["b/x", "b"]] {
+        let sandbox = order.iter().fold(Sandbox::strict(), |it, name| it.read(path(name)));
+        let pool = builder(1).sandbox(sandbox.isolate()).build().unwrap();
+        let text_of = |name| run(&pool, reads, text(&path(name))).unwrap();
+        assert_eq!(text_of("b/file").as_deref(), Some("z"), "{order:?}");
+        assert_eq!(text_of("b/x/file").as_deref(), Some("m/a"), "{order:?}");
+        assert_eq!(text_of("b/../b/file").as_deref(), Some("z"), "{order:?}");
+    }
+}
+
 fn link_name(link: Link) -> &'static str {
     if link == Link::Ring { "ring" } else { "ipc" }
 }

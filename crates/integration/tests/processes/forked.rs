@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use brigade::{Handle, Link, Pool, PoolBuilder, Start, TaskState, worker};
 use brigade_integration::{Log, builder, square};
-use brigade_sys::misdeeds;
 use brigade_testkit::faults;
 use brigade_testkit::processes::{self, Signal};
 use brigade_testkit::{BOUND, LeakCheck, Random, outcome, pause, wait_for, wait_until};
+use brigade_testkit_sys::misdeeds;
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

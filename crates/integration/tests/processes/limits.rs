@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use brigade::{Hold, Layer, Limit, Limits, Link, Pool, TaskError, TaskErrorKind};
+use brigade::{Hold, Layer, Limit, Limits, Link, Pool, Sandbox, TaskError, TaskErrorKind};
 use brigade_integration::{builder, square};
-use brigade_testkit::{LeakCheck, outcome};
+use brigade_testkit::{BOUND, LeakCheck, outcome, processes, wait_until};
 use brigade_testkit_sys::misdeeds;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -194,6 +194,52 @@ fn a_task_that_computes_too_long_ends_and_one_that_waits_not() {
     }
 }
 
+fn leaves_a_thread_that_computes((): ()) {
+    std::thread::spawn(|| {
+        loop {
+            black_box(0);
+        }
+    });
+}
+
+fn uses_threads_of_its_own(count: usize) -> usize {
+    std::thread::scope(|scope| {
+        (0..count).for_each(|_| drop(scope.spawn(|| black_box(0))));
+    });
+    count
+}
+
+#[test]
+fn a_thread_that_is_left_is_not_charged_to_the_next_task() {
+    for link in links() {
+        for sandbox in [None, Some(Sandbox::strict())] {
+            let limits = Limits::new().cpu_time(Duration::from_millis(200));
+            let pool = builder(1).link(link).limits(limits);
+            let pool = sandbox.into_iter().fold(pool, |pool, it| pool.sandbox(it)).build().unwrap();
+            pool.warm_up().unwrap();
+            assert_eq!(outcome(pool.submit(uses_threads_of_its_own, 4).unwrap()).unwrap(), 4);
+            works(&pool);
+            let first = pool.worker_pids()[0];
+            outcome(pool.submit(leaves_a_thread_that_computes, ()).unwrap()).unwrap();
+            assert_eq!(outcome(pool.submit(sleeps, 600).unwrap()).unwrap(), 600);
+            wait_until("the worker with the thread is gone", BOUND, || !processes::is_alive(first));
+        }
+    }
+}
+
+#[test]
+fn what_was_used_of_a_limit_is_what_the_task_used() {
+    let pool = builder(1).limits(Limits::new().memory(512 * MEBIBYTE)).build().unwrap();
+    let large = pool.task(takes_memory).memory(256 * MEBIBYTE);
+    assert_eq!(outcome(large.submit(150).unwrap()).unwrap(), 150);
+    let error = outcome(pool.task(takes_memory).memory(32 * MEBIBYTE).submit(150).unwrap());
+    let (limit, used) = exceeded(&error.unwrap_err());
+    assert_eq!(limit, Limit::Memory(32 * MEBIBYTE));
+    if let Some(Limit::Memory(used)) = used {
+        assert!(used <= 32 * MEBIBYTE, "{used}");
+    }
+}
+
 #[test]
 fn each_item_of_a_map_has_the_processor_time_of_a_task() {
     let limits = Limits::new().cpu_time(Duration::from_millis(200));
@@ -236,6 +282,15 @@ fn more_descriptors_than_allowed_are_an_error_of_the_code() {
     assert_eq!(outcome(pool.submit(opens_files, 10).unwrap()).unwrap(), 10);
     assert_eq!(outcome(pool.submit(opens_files, 100).unwrap()).unwrap(), 0);
     works(&pool);
+}
+
+#[test]
+fn the_fewest_descriptors_are_enough_for_a_sandbox() {
+    for _ in 0..20 {
+        let pool = builder(1).limits(Limits::new().open_files(8)).sandbox(Sandbox::strict());
+        let pool = pool.restart_budget(1, Duration::from_secs(60)).build().unwrap();
+        works(&pool);
+    }
 }
 
 #[test]

@@ -20,11 +20,14 @@ impl Core {
     pub(super) fn handle(
         &mut self,
         now: Monotonic,
-        event: Event<TaskCell>,
+        mut event: Event<TaskCell>,
         mut data: EventData,
         shared: &Shared,
         deferred: &mut Deferred,
     ) {
+        if self.has_limits {
+            self.look_for_threads(&mut event);
+        }
         self.observers.event(now, &event, &data, &self.scheduler);
         self.decide(now, event, deferred);
         self.follow(now, &mut data, shared, deferred);

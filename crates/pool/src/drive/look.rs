@@ -20,15 +20,10 @@ impl Core {
         what: (TaskRef, Attempt, u64),
     ) -> Option<Usage> {
         let limits = self.scheduler.task(what.0.key)?.deadlines()?.limits;
-        if limits.cpu.is_none() && limits.memory.is_none() {
-            return None;
-        }
+        limits.cpu.map(drop).or(limits.memory.map(drop))?;
         let slot = self.worker_slot_mut(worker)?;
         let limited = slot.process.limited()?;
-        let clock = match limits.cpu {
-            Some(_) => limited.cpu_time()?,
-            None => Duration::ZERO,
-        };
+        let clock = limits.cpu.map_or(Some(Duration::ZERO), |_| limited.cpu_time())?;
         let watched = limits.memory.filter(|_| !limited.kernel_limits_memory());
         let memory = watched.map_or(0, |_| limited.resident());
         let before = slot.measured.take().filter(|measured| measured.what == what);
@@ -39,18 +34,32 @@ impl Core {
         Some(usage)
     }
 
+    /// Makes a worker that has left threads after a task one that is replaced.
+    #[cold]
+    pub(super) fn look_for_threads(&self, event: &mut Event<TaskCell>) {
+        use Event::{Failed, Finished, Returned};
+        let (worker, worn) = match event {
+            Finished { worker, worn, .. } | Failed { worker, worn, .. } => (*worker, worn),
+            Returned(returned) => (returned.worker, &mut returned.worn),
+            _ => return,
+        };
+        if let Some(limited) = self.worker_slot(worker).and_then(|slot| slot.process.limited()) {
+            *worn |= limited.has_left_threads();
+        }
+    }
+
     /// Sets the limit on the memory of a worker that is going to run the task, if the task has one
     /// of its own, or the one before had. The worker is idle then.
     #[inline]
     pub(super) fn prepare_for(&mut self, worker: WorkerId, key: TaskKey, deferred: &mut Deferred) {
         let cell = self.scheduler.task(key).filter(|cell| !cell.is_ordinary());
         let memory = cell.and_then(TaskCell::own_memory_limit);
+        self.has_limits |= cell.is_some_and(TaskCell::is_limited);
         if self.scheduler.runs_copies() && cell.is_some_and(TaskCell::is_limited) {
             // Its own process is the one that is measured and limited here.
             self.tell(worker, &ToWorker::Yourself);
         }
-        let is_prepared = self.worker_slot(worker).is_some_and(|slot| slot.is_prepared);
-        if memory.is_some() || is_prepared {
+        if memory.is_some() || self.worker_slot(worker).is_some_and(|slot| slot.is_prepared) {
             self.prepare_worker(worker, memory, deferred);
         }
     }
@@ -76,9 +85,8 @@ impl Core {
     fn prepare_worker(&mut self, worker: WorkerId, memory: Option<u64>, deferred: &mut Deferred) {
         let Some(slot) = self.worker_slot_mut(worker) else { return };
         slot.is_prepared = memory.is_some();
-        let Some(Err(error)) = slot.process.limited().map(|it| it.prepare_for(memory)) else {
-            return;
-        };
+        let prepared = slot.process.limited().map(|it| it.prepare_for(memory));
+        let Some(Err(error)) = prepared else { return };
         let pid = slot.process.pid();
         note!(deferred, WARN, %worker, pid, %error, "cannot limit the memory of a task");
         // Nobody else may run it without its limit.

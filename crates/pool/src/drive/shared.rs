@@ -81,6 +81,8 @@ pub(super) struct Core {
     pub(super) resources: Inventory,
     /// Workers are in a sandbox, and not to be trusted.
     pub(super) distrusts: bool,
+    /// A task had a limit on memory or processor time.
+    pub(super) has_limits: bool,
     pub(super) submitted: usize,
     /// Threads that wait for room; see `room`.
     pub(super) blocked: Blocked,
@@ -119,6 +121,7 @@ impl Shared {
             message_limit: config.supervisor.message_limit,
             resources: config.resources.clone(),
             distrusts: config.is_sandboxed(),
+            has_limits: false,
             submitted: 0,
             blocked: Blocked::default(),
             sleeping_for_room: Vec::new(),

@@ -69,7 +69,7 @@ fn everything() -> BTreeSet<String> {
         "the pool was quiesced",
         "reached `idle_timeout`",
         "reached `max_worker_age`",
-        "exceeded `max_worker_rss`",
+        "has too much memory, or threads that a task has left",
         "reached `max_tasks_per_worker`",
     ];
     let named = ends.iter().map(|it| format!("{it:?}"));

@@ -118,7 +118,10 @@ impl<'a> Greeting<'a> {
             preload: preload.map(|it| it.function.raw()),
             initializer: settings.setup.initializer.as_ref().map(|it| it.function.raw()),
             finalizer: settings.setup.finalizer.map(FunctionOffset::raw),
-            sandbox: settings.sandbox.as_ref().map(confinement).map(Box::new),
+            sandbox: settings
+                .sandbox
+                .as_ref()
+                .map(|it| Box::new(confinement(it, &settings.limits))),
         };
         let events = events.map(|(_, end)| end);
         Ok(Self {

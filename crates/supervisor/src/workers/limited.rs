@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use brigade_sandbox::{Group, Limit, Limits};
 use brigade_sys::clock::cpu_time_of;
-use brigade_sys::memory::{private_of, resident_of};
+use brigade_sys::memory::{private_of, resident_of, threads_of};
 use brigade_sys::resource_limit::{self, Limited as Resource};
 
 use crate::workers::settings::Settings;
@@ -27,7 +27,13 @@ pub struct Limited {
     memory: AtomicU64,
     /// The bytes of the worker when the limit was set: those of its group, or the resident ones.
     before: AtomicU64,
+    /// Number of threads of the worker when it was ready.
+    threads: u64,
 }
+
+/// Number of looks at the threads of a worker that has too many: one that has ended may be seen for
+/// some time.
+const LOOKS: u32 = 16;
 
 impl Limited {
     /// Makes the limits of the settings hold for a process.
@@ -37,17 +43,18 @@ impl Limited {
         group: Option<Group>,
     ) -> Result<Self, String> {
         let limits = settings.limits;
-        limits.set(pid)?;
+        // A worker with a sandbox sets them when it enters that, which takes descriptors.
+        settings.sandbox.as_ref().map_or_else(|| limits.set(pid), |_| Ok(()))?;
         if let (Some(group), Some(count)) = (&group, limits.process_limit()) {
             let set = group.set_processes(count);
             set.map_err(|error| format!("its limit `processes` cannot be set: {error}"))?;
         }
         let (memory_now, before) = (AtomicU64::new(0), AtomicU64::new(0));
-        let limited = Self { pid, limits, group, memory: memory_now, before };
+        let threads = threads_of(pid).unwrap_or(u64::MAX);
+        let limited = Self { pid, limits, group, memory: memory_now, before, threads };
         if let Some(memory) = limits.memory_limit() {
-            limited
-                .limit_memory(memory)
-                .map_err(|error| format!("its limit `memory` cannot be set: {error}"))?;
+            let set = limited.limit_memory(memory);
+            set.map_err(|error| format!("its limit `memory` cannot be set: {error}"))?;
         }
         Ok(limited)
     }
@@ -85,6 +92,12 @@ impl Limited {
         self.limit_memory(wanted)
     }
 
+    /// Returns `true` if the worker, which has ended a task, has more threads than it had when it
+    /// was ready: what they take would be charged to the next task.
+    pub fn has_left_threads(&self) -> bool {
+        (0..LOOKS).all(|_| threads_of(self.pid).is_ok_and(|now| now > self.threads))
+    }
+
     /// Returns `true` if the kernel enforces the limit on memory, and nobody has to look.
     pub fn kernel_limits_memory(&self) -> bool {
         self.group.as_ref().is_some_and(Group::limits_memory)
@@ -105,9 +118,11 @@ impl Limited {
     /// a process because of it.
     pub(crate) fn killed_for_memory(&self) -> Option<(Limit, Option<Limit>)> {
         let group = self.group.as_ref().filter(|group| group.killed_for_memory() > 0)?;
-        let limit = Limit::Memory(self.memory.load(Ordering::Relaxed));
+        let memory = self.memory.load(Ordering::Relaxed);
+        let limit = Limit::Memory(memory);
         let before = self.before.load(Ordering::Relaxed);
-        let used = group.most_memory_used().map(|most| most.saturating_sub(before));
+        // An earlier task with a higher limit may have used more.
+        let used = group.most_memory_used().map(|most| most.saturating_sub(before).min(memory));
         Some((limit, used.map(Limit::Memory)))
     }
 

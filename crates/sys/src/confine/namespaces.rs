@@ -6,7 +6,6 @@
 //!
 //! [`Namespaces::enter`] only makes system calls, so it may also run between `fork` and `execve`.
 
-mod probe;
 mod view;
 
 pub use view::{View, Visible};
@@ -28,15 +27,6 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Returns whether this machine makes such namespaces, by making them in a process that ends at
-    /// once.
-    ///
-    /// # Errors
-    /// The error of the system with which it failed.
-    pub fn probe(&self) -> std::io::Result<()> {
-        probe::run(self)
-    }
-
     /// Makes the namespaces. This must be the only thread of its process.
     pub(super) fn enter(&self) -> Result<(), Errno> {
         let mut own = UnshareFlags::NEWIPC;
@@ -99,16 +89,29 @@ impl Line {
 #[cfg(not(loom))]
 #[cfg(test)]
 mod tests {
+    use std::ffi::CString;
     use std::fs;
     use std::net::UdpSocket;
 
     use rustix::process::{Signal, parent_process_death_signal, set_parent_process_death_signal};
 
     use super::*;
+    use crate::confine::Restrictions;
     use crate::fork::tests::in_a_copy;
 
+    fn text(path: &std::path::Path) -> CString {
+        CString::new(path.as_os_str().as_encoded_bytes()).unwrap()
+    }
+
     fn visible(path: &std::path::Path, is_writable: bool) -> Visible {
-        Visible::new(path, is_writable).unwrap()
+        let is_folder = path.is_dir();
+        Visible { path: text(path), links: Vec::new(), is_folder, is_writable }
+    }
+
+    fn probe(namespaces: Namespaces) -> (Namespaces, std::io::Result<()>) {
+        let restrictions = Restrictions { namespaces: Some(namespaces), ..Restrictions::default() };
+        let result = restrictions.probe().map_err(|(_, error)| error);
+        (restrictions.namespaces.unwrap(), result)
     }
 
     #[test]
@@ -130,10 +133,14 @@ mod tests {
             visible(&path("read"), false),
             visible(&path("read/within"), true),
             visible(&path("single"), false),
-            visible(&path("link/file"), false),
+            Visible {
+                links: vec![(text(&path("link")), c"read".to_owned())],
+                ..visible(&path("read/file"), false)
+            },
         ];
-        let namespaces = Namespaces { network: true, view: Some(View::new(all)) };
-        namespaces.probe().unwrap();
+        let (namespaces, possible) =
+            probe(Namespaces { network: true, view: Some(View::new(all)) });
+        possible.unwrap();
         assert!(in_a_copy(|| {
             set_parent_process_death_signal(Some(Signal::USR1)).unwrap();
             namespaces.enter().unwrap();
@@ -163,7 +170,7 @@ mod tests {
         let file = visible(folder.path(), false);
         drop(folder);
         let namespaces = Namespaces { network: false, view: Some(View::new([file])) };
-        let error = namespaces.probe().unwrap_err();
+        let error = probe(namespaces).1.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     }
 }

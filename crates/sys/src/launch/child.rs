@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use super::Confinement;
 use super::failure::LaunchStage;
 use crate::guardian::GroupSlot;
-use crate::resource_limit::set_own;
+use crate::resource_limit::{set_open_files, set_own};
 use crate::signals;
 
 /// Data that parent and child share while the parent is suspended.
@@ -77,13 +77,7 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
         }
     }
     if let Some(soft) = child.open_files {
-        // SAFETY: the limits are on this stack. Only those of this process change.
-        unsafe {
-            let mut limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits), LaunchStage::Limits)?;
-            limits.rlim_cur = soft.min(limits.rlim_max);
-            check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits), LaunchStage::Limits)?;
-        }
+        set_open_files(soft).map_err(|it| failed(LaunchStage::Limits, it.raw_os_error()))?;
     }
     // Before the streams move, whose places these files may have.
     enter_groups(&child.confinement)?;
@@ -114,8 +108,7 @@ fn enter_groups(confinement: &Confinement<'_>) -> Result<(), LaunchStage> {
         entered.map_err(|error| failed(LaunchStage::Limits, Some(error.raw_os_error())))?;
     }
     for limit in confinement.limits {
-        let set = set_own(*limit);
-        set.map_err(|error| failed(LaunchStage::Limits, Some(error.raw_os_error())))?;
+        set_own(*limit).map_err(|it| failed(LaunchStage::Limits, it.raw_os_error()))?;
     }
     Ok(())
 }

@@ -194,7 +194,7 @@ fn kind_of(code: u8, texts: Vec<String>, numbers: &[i64]) -> TaskErrorKind {
             used: limit_at(numbers, 2),
         },
         14 => TaskErrorKind::Denied {
-            call: calls::number_of(&text()).and_then(calls::name_of).unwrap_or("unknown"),
+            call: calls::named(&text()).map_or("unknown", |line| line.name),
             pid: unsigned(0),
         },
         newer => TaskErrorKind::PoolBroken {

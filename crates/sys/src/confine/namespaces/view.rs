@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat, symlinkat};
 use rustix::io::Errno;
@@ -21,8 +21,8 @@ use rustix::process::{chdir, fchdir, pivot_root};
 pub struct Visible {
     /// Its path without links. It is absolute.
     pub path: CString,
-    /// The path under which it was named, if that is another one. It is absolute.
-    pub alias: Option<CString>,
+    /// The links over which it was named: where each lies, and where it leads.
+    pub links: Vec<(CString, CString)>,
     /// It is a folder.
     pub is_folder: bool,
     /// It may be changed.
@@ -30,21 +30,6 @@ pub struct Visible {
 }
 
 impl Visible {
-    /// Finds a file.
-    ///
-    /// # Errors
-    /// If it does not exist, or cannot be reached.
-    pub fn new(path: &Path, is_writable: bool) -> io::Result<Self> {
-        let real = path.canonicalize()?;
-        let named = std::path::absolute(path)?;
-        let is_folder = real.is_dir();
-        // A link cannot lie behind `..`.
-        let is_alias = named != real && !named.components().any(|it| it == Component::ParentDir);
-        let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
-        let alias = is_alias.then(|| text(&named)).transpose()?;
-        Ok(Self { path: text(&real)?, alias, is_folder, is_writable })
-    }
-
     fn has(&self, other: &Self) -> bool {
         path_of(&other.path).starts_with(path_of(&self.path))
     }
@@ -96,8 +81,8 @@ impl View {
             let Visible { path: source, is_folder, is_writable, .. } = it;
             Place::new(&source.clone(), Content::Bound { source, is_folder, is_writable })
         });
-        let aliases = all.into_iter().filter_map(|it| Some((it.alias?, it.path)));
-        let links = aliases.map(|(alias, path)| Place::new(&alias, Content::Link(path)));
+        let links = all.into_iter().flat_map(|it| it.links);
+        let links = links.map(|(at, target)| Place::new(&at, Content::Link(target)));
         Self { places: bound.chain(links).collect() }
     }
 
@@ -123,8 +108,8 @@ impl View {
         // The old root lies over the new one then (pivot_root(2)).
         pivot_root(c".", c".")?;
         unmount(c".", UnmountFlags::DETACH)?;
-        let here = if here.is_null() { c"/" } else { until_null(&folder) };
-        chdir(here).or_else(|_| chdir(c"/"))
+        let here = CStr::from_bytes_until_nul(&folder).ok().filter(|_| !here.is_null());
+        here.map_or(Err(Errno::NOENT), chdir).or_else(|_| chdir(c"/"))
     }
 }
 
@@ -150,7 +135,7 @@ impl Place {
         let (source, is_folder, is_writable) = match &self.content {
             Content::Bound { source, is_folder, is_writable } => (source, is_folder, is_writable),
             Content::Link(path) => {
-                // A name that exists already is that link, or leads over it.
+                // A link that exists already is that one, of a folder that is visible.
                 let _ = symlinkat(path.as_c_str(), root, name);
                 return Ok(());
             }
@@ -195,8 +180,4 @@ fn limit(mount: BorrowedFd<'_>, added: MountAttrFlags, how: libc::c_int) -> Resu
     }
     let error = io::Error::last_os_error();
     Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-}
-
-fn until_null(text: &[u8]) -> &CStr {
-    CStr::from_bytes_until_nul(text).unwrap_or(c"/")
 }

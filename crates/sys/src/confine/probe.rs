@@ -1,4 +1,4 @@
-//! Makes namespaces in a process that ends at once, at the cost of `vfork`: it has the memory of
+//! Gives up rights in a process that ends at once, at the cost of `vfork`: it has the memory of
 //! this one, which is suspended meanwhile.
 
 use std::ffi::{c_int, c_void};
@@ -6,24 +6,23 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use rustix::io::Errno;
-
-use super::Namespaces;
+use super::Restrictions;
 use crate::signals::Blocked;
 
 /// Data that both processes have.
 struct Shared<'a> {
-    namespaces: &'a Namespaces,
-    result: Result<(), Errno>,
+    restrictions: &'a Restrictions,
+    result: Result<(), (&'static str, io::Error)>,
 }
 
 /// The longest path is on it, and a few numbers.
 const STACK_BYTES: usize = 64 * 1024;
 
-pub(super) fn run(namespaces: &Namespaces) -> io::Result<()> {
+pub(super) fn run(restrictions: &Restrictions) -> Result<(), (&'static str, io::Error)> {
     let mut stack: Box<[MaybeUninit<u128>]> =
         vec![MaybeUninit::uninit(); STACK_BYTES / size_of::<u128>()].into();
-    let mut shared = Shared { namespaces, result: Err(Errno::CANCELED) };
+    let result = Err(("end", io::ErrorKind::Interrupted.into()));
+    let mut shared = Shared { restrictions, result };
     let _blocked = Blocked::all();
     let top = stack.as_mut_ptr_range().end;
     // Without a signal at its end, no other code takes it for a child of its own.
@@ -36,18 +35,18 @@ pub(super) fn run(namespaces: &Namespaces) -> io::Result<()> {
         libc::clone(child, top.cast(), flags, (&raw mut shared).cast(), no_pidfd)
     };
     if pid == -1 {
-        return Err(io::Error::last_os_error());
+        return Err(("start a process", io::Error::last_os_error()));
     }
     // SAFETY: the child is ours; a null pointer takes no status. No signal interrupts it.
     unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) };
-    shared.result.map_err(Into::into)
+    shared.result
 }
 
 extern "C" fn child(shared: *mut c_void) -> c_int {
     // SAFETY: the parent passes a `Shared`, to which nobody else has access until this process
     // ends.
     let shared = unsafe { &mut *shared.cast::<Shared<'_>>() };
-    shared.result = shared.namespaces.enter();
+    shared.result = shared.restrictions.apply();
     // SAFETY: ends the child without running any code of its parent's.
     unsafe { libc::_exit(0) }
 }
