@@ -52,7 +52,7 @@ use arguments::{Arguments, Command};
 /// The exit status if the run itself fails; GNU parallel uses the same.
 const RUN_FAILED: u8 = 255;
 
-brigade_sys::before_main!(descriptors::look_for_stdout);
+brigade::__before_main!(descriptors::look_for_stdout);
 
 fn main() -> ExitCode {
     let arguments = match parse() {
