@@ -14,7 +14,6 @@ use brigade_supervisor::{
     Stdio, Supervised, Supervisor, WorkerProcess, threads,
 };
 use brigade_sys::clock::Monotonic;
-use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
