@@ -259,7 +259,7 @@ fn a_forked_worker_that_does_not_run_is_not_waited_for() {
 #[test]
 fn a_host_without_streams_shares_no_descriptor_as_one() {
     fn prints((): ()) -> Vec<String> {
-        println!("lost");
+        std::io::Write::write_all(&mut std::io::stdout(), b"lost\n").unwrap();
         let link = |number| fs::read_link(format!("/proc/self/fd/{number}")).unwrap();
         (0..2).map(|number| link(number).display().to_string()).collect()
     }

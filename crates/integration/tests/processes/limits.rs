@@ -6,7 +6,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use brigade::{Hold, Layer, Limit, Limits, Link, Pool, Sandbox, TaskError, TaskErrorKind};
+use brigade::{
+    Hold, Layer, Limit, Limits, Link, Pool, PoolBuilder, Sandbox, TaskError, TaskErrorKind,
+};
 use brigade_integration::{builder, square};
 use brigade_testkit::{BOUND, LeakCheck, outcome, processes, wait_until};
 use brigade_testkit_sys::misdeeds;
@@ -215,7 +217,7 @@ fn a_thread_that_is_left_is_not_charged_to_the_next_task() {
         for sandbox in [None, Some(Sandbox::strict())] {
             let limits = Limits::new().cpu_time(Duration::from_millis(200));
             let pool = builder(1).link(link).limits(limits);
-            let pool = sandbox.into_iter().fold(pool, |pool, it| pool.sandbox(it)).build().unwrap();
+            let pool = sandbox.into_iter().fold(pool, PoolBuilder::sandbox).build().unwrap();
             pool.warm_up().unwrap();
             assert_eq!(outcome(pool.submit(uses_threads_of_its_own, 4).unwrap()).unwrap(), 4);
             works(&pool);
