@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 79_595;
+const SUM: usize = 79_530;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -38,7 +38,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("cluster", 9600),
     ("codec", 1330),
     ("cores", 3410),
-    ("crash", 1330),
+    ("crash", 1200),
     ("elsewhere", 1200),
     ("escape", 1700),
     ("ids", 100),
@@ -52,7 +52,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scheduler", 4540),
     ("status", 800),
     ("supervisor", 4510),
-    ("sys", 8420),
+    ("sys", 8490),
     ("task", 2600),
     ("testkit", 1000),
     ("testkit-core", 300),
