@@ -8,8 +8,7 @@ use std::path::Path;
 
 use addr2line::Context;
 use addr2line::gimli::{DwarfSections, EndianSlice, LittleEndian};
-
-use crate::elf::Elf;
+use brigade_sys::elf::Elf;
 
 /// Copies of the sections of a file.
 pub(crate) struct Sections {

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
+use brigade_sys::elf::Elf;
 use serde::{Deserialize, Serialize};
 
-use crate::elf::Elf;
 use crate::files::Modules;
 use crate::mapping::{self, Mapping};
 

@@ -36,7 +36,6 @@
 extern crate brigade_windows as std;
 
 mod cause;
-mod elf;
 mod end;
 mod files;
 #[cfg(feature = "backtrace")]

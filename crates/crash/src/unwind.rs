@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use brigade_sys::crash::{Snapshot, UNKNOWN};
+use brigade_sys::elf::{Elf, Section};
 use brigade_sys::sync::Mutex;
 use framehop::{
     CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module,
     UnwindRegsNative, Unwinder, UnwinderNative,
 };
 
-use crate::elf::{Elf, Section};
 use crate::files::Modules;
 use crate::frame::MAX_FRAMES;
 use crate::mapping::{self, Mapping};

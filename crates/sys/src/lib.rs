@@ -24,6 +24,7 @@
 //! - [`crash`]: records why a worker crashes, and where it is
 //!
 //! Functions and memory:
+//! - [`elf`]: [`Elf`](elf::Elf) reads the headers, sections and symbols of a program
 //! - [`executable`]: [`FunctionOffset`](executable::FunctionOffset) is a function as a number that
 //!   another process of the same program can call
 //! - [`segment`]: [`Segment`](segment::Segment) is anonymous shared memory of atomic words
@@ -121,6 +122,7 @@ pub mod crash;
 pub mod deadline_timer;
 pub mod descriptor_limit;
 pub mod descriptors;
+pub mod elf;
 pub mod environment;
 mod error;
 mod error_text;

@@ -280,7 +280,7 @@ fn threads_that_no_sandbox_reaches_are_an_error_of_the_start() {
     let pool = builder(1).sandbox(Sandbox::strict()).initializer(leaves_a_thread, ());
     let pool = pool.build().unwrap();
     let error = run(&pool, square, 2).unwrap_err().to_string();
-    assert!(error.contains("1 threads running") && error.contains("before_initializer"), "{error}");
+    assert!(error.contains("it has 2 threads") && error.contains("before_initializer"), "{error}");
 }
 
 #[test]

@@ -5,13 +5,12 @@
 //! reads the symbol table when it is needed. It knows neither lines nor inlined functions.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-
-use rustix::fs::{Mode, OFlags, open};
 
 use super::origin::program_path;
 use super::program::program;
+use crate::elf::Elf;
 
 /// Maximum number of frames of [`frames`].
 const MOST_FRAMES: usize = 128;
@@ -52,16 +51,15 @@ unsafe extern "C" fn push(context: *mut Context, data: *mut libc::c_void) -> lib
 
 /// The symbols of the main program.
 #[derive(Debug)]
-pub struct Symbols(OwnedFd);
+pub struct Symbols(Elf);
 
 impl Symbols {
-    /// Opens the executable, and reads nothing.
+    /// Opens the executable, and reads its header.
     ///
     /// # Errors
     /// The system's error, if there is no `/proc`.
     pub fn open() -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        Ok(Self(open(program_path(), flags, Mode::empty())?))
+        Elf::of(File::open(program_path())?).map(Self).ok_or(io::ErrorKind::InvalidData.into())
     }
 
     /// Returns one line for each address, with the name of the function in which it lies. Functions
@@ -70,7 +68,7 @@ impl Symbols {
         let base = program().base;
         let offsets: Vec<_> =
             addresses.iter().map(|address| address.wrapping_sub(base + 1) as u64).collect();
-        let names = self.names(&offsets).unwrap_or_default();
+        let names = self.0.functions(&offsets).unwrap_or_default();
         let mut text = String::new();
         for (index, offset) in offsets.iter().enumerate() {
             let name = names.get(index).and_then(Option::as_deref);
@@ -80,82 +78,6 @@ impl Symbols {
         }
         text
     }
-
-    /// Finds the names in the symbol table; `None` if there is none.
-    fn names(&self, offsets: &[u64]) -> Option<Vec<Option<String>>> {
-        let header = self.read(0, 64)?;
-        if !header.starts_with(b"\x7fELF\x02\x01") {
-            return None;
-        }
-        let (at, count) = (word(&header, 0x28)?, half(&header, 0x3c)?);
-        let sections = self.read(at, usize::from(count) * SECTION)?;
-        let section = |index: usize| sections.get(index * SECTION..(index + 1) * SECTION);
-        let symbols = sections.chunks_exact(SECTION).find(|it| int(it, 4) == Some(SYMBOL_TABLE))?;
-        let strings = section(usize::try_from(int(symbols, 0x28)?).ok()?)?;
-        let (mut at, mut left) = (word(symbols, 0x18)?, word(symbols, 0x20)?);
-        let mut names = vec![None; offsets.len()];
-        while left > 0 {
-            let length = usize::try_from(left).ok()?.min(PART);
-            let part = self.read(at, length)?;
-            for symbol in part.chunks_exact(SYMBOL).filter(|symbol| symbol[4] & 0xf == FUNCTION) {
-                let (start, size) = (word(symbol, 8)?, word(symbol, 16)?);
-                for (offset, name) in offsets.iter().zip(&mut names) {
-                    if offset.checked_sub(start).is_some_and(|inside| inside < size) {
-                        *name = int(symbol, 0);
-                    }
-                }
-            }
-            at += length as u64;
-            left -= length as u64;
-        }
-        let strings = word(strings, 0x18)?;
-        Some(names.into_iter().map(|name| self.text(strings + u64::from(name?))).collect())
-    }
-
-    fn text(&self, at: u64) -> Option<String> {
-        let mut bytes = vec![0; LONGEST];
-        let length = rustix::io::pread(&self.0, &mut bytes, at).ok()?;
-        let end = bytes[..length].iter().position(|byte| *byte == 0)?;
-        String::from_utf8(bytes[..end].to_vec()).ok()
-    }
-
-    fn read(&self, at: u64, length: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        let mut filled = 0;
-        while filled < length {
-            match rustix::io::pread(&self.0, &mut bytes[filled..], at + filled as u64) {
-                Ok(0) => return None,
-                Ok(count) => filled += count,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return None,
-            }
-        }
-        Some(bytes)
-    }
-}
-
-/// Sizes and numbers of the ELF standard, for 64 bits.
-const SECTION: usize = 64;
-const SYMBOL: usize = 24;
-const SYMBOL_TABLE: u32 = 2;
-const FUNCTION: u8 = 2;
-
-/// Symbols are read in parts of this size.
-const PART: usize = SYMBOL * 8192;
-
-/// Maximum length of a name that is read.
-const LONGEST: usize = 1024;
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn int(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 /// Returns the path in a name of either mangling of Rust, without the hash, and any other name
