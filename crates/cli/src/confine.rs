@@ -32,6 +32,7 @@ pub(crate) struct Rights {
     pub(crate) write: Vec<PathBuf>,
     pub(crate) execute: Vec<PathBuf>,
     pub(crate) connect: Vec<u16>,
+    pub(crate) calls: Vec<String>,
     pub(crate) isolate: bool,
     pub(crate) best_effort: bool,
 }
@@ -57,6 +58,7 @@ impl Rights {
         sandbox = self.write.iter().fold(sandbox, Sandbox::write);
         sandbox = self.execute.iter().fold(sandbox, Sandbox::execute);
         sandbox = self.connect.iter().copied().fold(sandbox, Sandbox::connect);
+        sandbox = self.calls.iter().fold(sandbox, Sandbox::allow_call);
         if self.isolate {
             sandbox = sandbox.isolate();
         }

@@ -72,7 +72,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     harmless("change the table of segments", |_| tries(libc::SYS_modify_ldt, [1, 0, 0])),
     harmless("become root, or a user as root", |_| {
         let other = u64::from(call(libc::SYS_geteuid, []) == 0);
-        tries(libc::SYS_setuid, [other])
+        tries(libc::SYS_setuid, [other]).map(of_id)
     }),
     harmless("connect with the first packet", |_| {
         let (name, byte) = ([0x0100_007f_0100_0002_u64, 0], [0_u8; 1]);
@@ -99,7 +99,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         tries(0x4000_0000 | 0x209, [16, it.host.into(), 0, 0])
     }),
     harmless("a call of a newer kernel", |_| tries(600, [])),
-    harmless("become another user", |_| tries(libc::SYS_setresuid, [1, 1, 1])),
+    harmless("become another user", |_| tries(libc::SYS_setresuid, [1, 1, 1]).map(of_id)),
     harmless("join groups", |_| tries(libc::SYS_setgroups, [0, 0])),
     harmless("take capabilities", |_| tries(libc::SYS_capset, [0, 0])),
     harmless("install another filter", |_| tries(libc::SYS_seccomp, [1, 0, 0])),
@@ -123,6 +123,11 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
 
 fn socket(family: i32, kind: i32) -> Result<i32, String> {
     tries(libc::SYS_socket, [u64::from(family.cast_unsigned()), u64::from(kind.cast_unsigned()), 0])
+}
+
+/// Returns the error for an id that is not ours, also where a namespace of users has no other.
+fn of_id(error: i32) -> i32 {
+    if error == libc::EINVAL { libc::EPERM } else { error }
 }
 
 /// Does something with a new socket for TCP, if there is one.

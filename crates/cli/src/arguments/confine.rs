@@ -33,6 +33,10 @@ pub(crate) struct SandboxOptions {
     #[arg(long, value_name = "PORT", requires = "sandbox", value_parser = parse_number::<u16>)]
     pub(crate) connect: Vec<u16>,
 
+    /// Let jobs in the sandbox make a system call that it forbids, such as chmod; may be repeated
+    #[arg(long, value_name = "NAME", requires = "sandbox")]
+    pub(crate) allow_call: Vec<String>,
+
     /// Hide all other files from jobs in a strict sandbox, names and sizes too, and give them a
     /// network and System V IPC of their own, by namespaces of the kernel
     #[arg(long, requires = "sandbox")]
@@ -73,6 +77,7 @@ impl SandboxOptions {
             write: self.write.clone(),
             execute: self.execute.clone(),
             connect: self.connect.clone(),
+            calls: self.allow_call.clone(),
             isolate: self.isolate,
             best_effort: self.best_effort,
         }
@@ -93,6 +98,8 @@ impl SandboxOptions {
         }
         let ports = self.connect.iter();
         words.extend(ports.flat_map(|port| ["--connect".into(), port.to_string().into()]));
+        let calls = self.allow_call.iter();
+        words.extend(calls.flat_map(|name| ["--allow-call".into(), name.into()]));
         words.extend(self.isolate.then(|| "--isolate".into()));
         words.extend(self.best_effort.then(|| "--best-effort".into()));
         words
