@@ -74,6 +74,9 @@ impl PoolBuilder {
     /// with an [`initializer`](Self::initializer). Where workers are executed and not forked (see
     /// [`Start`]), it runs in each of them.
     ///
+    /// Workers share the state of each generator of random numbers that `function` has used, so
+    /// they draw the same numbers: seed it again in the initializer, or with `worker::seed()`.
+    ///
     /// ```no_run
     /// fn load(path: String) -> std::io::Result<Vec<u8>> {
     ///     std::fs::read(path)
