@@ -139,6 +139,10 @@ impl Greeting {
                 (end.sender, end.receiver)
             }
         };
+        if self.hello.sandbox.is_some() {
+            // It has not entered it.
+            self.send(FromWorkerControl::Initialized { takes_descriptors: true });
+        }
         others.extend(all);
         let slots = SlotTable::new(Arc::clone(&segment), self.hello.slots);
         let Self { control, .. } = self;

@@ -121,9 +121,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Replaces a worker by a new process if it has more than this number of bytes resident at the
-    /// end of a task. The worker checks at most once a millisecond. What a forked worker has from
-    /// its server, such as the value of `preload`, does not count. Default: no limit.
+    /// Replaces a worker by a new process if it has more bytes resident at the end of a task, not
+    /// counting those of its server. Checked once a millisecond at most. Default: no limit.
     pub fn max_worker_rss(mut self, bytes: u64) -> Self {
         self.config.supervisor.max_rss = Some(bytes);
         self

@@ -100,11 +100,13 @@ impl<S: Supervised> Handshake<'_, S> {
             result.connection.takes_no_descriptors();
         }
         let has_setup = self.settings.setup.is_awaited(self.process.is_forked());
-        if has_setup || self.settings.sandbox.is_some() {
+        if has_setup {
             self.phase = Phase::Initializer;
             let now = clock::now();
-            result.initializing = has_setup.then_some(now);
+            result.initializing = Some(now);
             self.deadline = now.saturating_add(self.phase.limit(self.settings));
+        }
+        if has_setup || self.settings.sandbox.is_some() {
             match self.receive()? {
                 FromWorkerControl::Initialized { takes_descriptors: true } => {}
                 FromWorkerControl::Initialized { takes_descriptors: false } => {
