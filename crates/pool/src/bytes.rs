@@ -2,14 +2,19 @@
 
 use std::ops::Deref;
 
-/// Number of bytes that need no allocation: as many as fit into the place of a vector.
-const FEW: usize = 15;
+use brigade_sys::thin_bytes::ThinBytes;
+
+/// Number of bytes that need no allocation. A numeral has at most ten, and a larger value would
+/// make each task larger.
+const FEW: usize = 14;
 
 /// Encoded bytes.
 #[derive(Debug)]
 pub enum Bytes {
     Few(Few),
-    Many(Vec<u8>),
+    Copied(ThinBytes),
+    /// Boxed because each task has room for bytes, but a vector of them is rare and large.
+    Vector(Box<Vec<u8>>),
 }
 
 /// Bytes without an allocation; see [`Bytes`].
@@ -33,7 +38,7 @@ impl Bytes {
                 bytes[..from.len()].copy_from_slice(from);
                 Self::Few(Few { length, bytes })
             }
-            _ => Self::Many(from.to_vec()),
+            _ => Self::Copied(ThinBytes::copy(from)),
         }
     }
 
@@ -41,14 +46,15 @@ impl Bytes {
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Few(_) => 0,
-            Self::Many(bytes) => bytes.capacity(),
+            Self::Copied(bytes) => bytes.len(),
+            Self::Vector(bytes) => bytes.capacity(),
         }
     }
 }
 
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Self {
-        if bytes.len() <= FEW { Self::copy(&bytes) } else { Self::Many(bytes) }
+        if bytes.len() <= FEW { Self::copy(&bytes) } else { Self::Vector(Box::new(bytes)) }
     }
 }
 
@@ -59,7 +65,8 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Few(few) => few,
-            Self::Many(bytes) => bytes,
+            Self::Copied(bytes) => bytes,
+            Self::Vector(bytes) => bytes,
         }
     }
 }
@@ -90,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_take_no_more_than_a_vector() {
-        assert_eq!(size_of::<Bytes>(), size_of::<Vec<u8>>());
+    fn bytes_take_two_words() {
+        assert_eq!(size_of::<Bytes>(), 2 * size_of::<usize>());
     }
 }

@@ -1,9 +1,11 @@
 //! The host's record of a task, from its submission until its outcome is taken.
 
+mod attributes;
 mod content;
 mod create;
+mod task;
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
@@ -15,14 +17,18 @@ use brigade_wire::{Attempt, Chunk, Function, TaskId};
 use crate::buffers;
 use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
+use crate::drive::Shared;
 use crate::emitted::Emitted;
-use crate::function_ref::NamedFunction;
-use crate::payload::{Argument, KeptBytes, Outcome, Value};
+use crate::payload::{Argument, ArgumentRef, KeptBytes, Outcome, Value};
 use crate::run_record::RunRecord;
-use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::task_span::TaskSpan;
-pub(crate) use content::Waiters;
+pub(crate) use attributes::Attributes;
+use attributes::Rare;
 pub use content::{Attached, Content};
+
+/// Those to notify of a task's outcome.
+pub(crate) type Waiters = backend::Waiters<Attached, Value>;
 
 /// A task, shared by the pool and its handle: the promise of an outcome, which replaces the
 /// argument, so the argument does not outlive its use.
@@ -38,8 +44,8 @@ pub struct Facts {
     pub(crate) id: TaskId,
     /// The function's offset in the executable, unless it goes by name.
     function: u64,
-    /// `None` for most tasks.
-    rare: Option<Box<Rare>>,
+    attributes: Arc<Attributes>,
+    kind: Kind,
     /// The task's key in the scheduler, or [`NO_KEY`] until the task is accepted.
     key: AtomicU32,
     /// Set under the lock once the outcome is stored.
@@ -52,19 +58,15 @@ pub struct Facts {
     pub(crate) weight: AtomicU8,
 }
 
-/// Attributes of a task, which has none of them as a rule.
-#[derive(Debug, Default)]
-struct Rare {
-    /// The function, if it goes by name.
-    function: Option<Arc<NamedFunction>>,
-    label: Option<Arc<str>>,
-    deadlines: Option<Box<TaskDeadlines>>,
-    retried_for: RetriedFor,
-    /// `None` for a task whose runs nobody reports.
-    record: Option<Box<RunRecord>>,
-    /// Outcomes of the items of a chunk; taken by the map. Locked under the cell's lock at times,
-    /// never the other way round.
-    chunk: Option<Mutex<Option<Box<ChunkProgress>>>>,
+/// The kind of a task. It says whether to look at the attributes, which are slow to reach while
+/// another thread counts their owners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A task with nothing rare.
+    Ordinary,
+    Rare,
+    /// A chunk of a map's items.
+    Chunk,
 }
 
 impl Deref for TaskCell {
@@ -73,6 +75,13 @@ impl Deref for TaskCell {
     #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
+    }
+}
+
+impl DerefMut for TaskCell {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
     }
 }
 
@@ -102,21 +111,37 @@ pub(crate) struct Completed {
 }
 
 impl TaskCell {
+    /// Returns another reference, for less than `clone` if there is only this one so far.
+    #[inline]
+    pub(crate) fn share(&mut self) -> Self {
+        Self(self.0.share())
+    }
+
+    /// Returns the pool of a task that was created for a handle.
+    ///
+    /// # Panics
+    /// If it was created for a map or a stream.
+    #[expect(clippy::expect_used, reason = "a mistake of the pool's own code")]
+    #[inline]
+    pub(crate) fn pool_of_handle(&self) -> &Arc<Shared> {
+        self.attributes.pool().expect("the pool of the task")
+    }
+
     /// Returns `true` if the task has nothing rare.
     #[inline]
     pub(crate) fn is_ordinary(&self) -> bool {
-        self.rare.is_none()
+        self.kind == Kind::Ordinary
     }
 
     /// Returns `true` if the task is a chunk of a map's items.
     #[inline]
     pub(crate) fn is_chunk(&self) -> bool {
-        self.rare().is_some_and(|rare| rare.chunk.is_some())
+        self.kind == Kind::Chunk
     }
 
     #[inline]
     fn rare(&self) -> Option<&Rare> {
-        self.rare.as_deref()
+        if self.kind == Kind::Ordinary { None } else { self.attributes.rare() }
     }
 
     /// Returns the function for a worker, which may be of the same build as this program.
@@ -169,8 +194,8 @@ impl TaskCell {
 
     /// Returns the task's label, shown in errors and events.
     #[inline]
-    pub(crate) fn label(&self) -> Option<&Arc<str>> {
-        self.rare()?.label.as_ref()
+    pub(crate) fn label(&self) -> Option<Arc<str>> {
+        self.rare()?.label.clone()
     }
 
     pub(crate) fn set_key(&self, key: TaskKey) {
@@ -213,7 +238,7 @@ impl TaskCell {
     #[inline]
     pub(crate) fn with_argument<T>(
         &self,
-        with: impl FnOnce(&Argument, Option<Chunk>, Option<&mut TaskSpan>) -> T,
+        with: impl FnOnce(ArgumentRef<'_>, Option<Chunk>, Option<&mut TaskSpan>) -> T,
     ) -> Option<T> {
         // Chunks are sent and divided under the core's lock, so this is the shape of the argument.
         let shape = self.with_chunk_progress(|chunk| chunk.shape);
@@ -224,12 +249,12 @@ impl TaskCell {
 
     /// Returns the bytes of an argument that the host keeps.
     pub(crate) fn kept_bytes(&self) -> Option<Arc<KeptBytes>> {
-        self.with_argument(|argument, _, _| Some(argument.kept()?.bytes()))?
+        self.with_argument(|argument, _, _| Some(argument.whole()?.kept()?.bytes()))?
     }
 
     /// Returns a buffer of the argument.
     pub(crate) fn buffer(&self, wanted: buffers::Key) -> Option<SharedBuf> {
-        self.with_argument(|argument, _, _| buffers::find(argument.buffers(), wanted))?
+        self.with_argument(|argument, _, _| buffers::find(argument.whole()?.buffers(), wanted))?
     }
 
     /// Passes the outcomes of a chunk's items so far to `with`. Returns `None` for other tasks.
@@ -278,8 +303,8 @@ impl TaskCell {
                 }
                 completed.waiters = Some(waiters);
             }
-            Some(Content::Argument(argument)) => {
-                completed.argument = Some(argument).filter(Argument::is_large);
+            Some(Content::LargeArgument(argument)) => {
+                completed.argument = Some(*argument).filter(Argument::is_large);
             }
             Some(_) => {}
             None => completed.is_large = false,

@@ -89,6 +89,7 @@ use brigade_supervisor::{note, require_reserve};
 use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
+use crate::cell::Attributes;
 use crate::config::Config;
 use crate::error::PoolError;
 pub(crate) use collect::glances::Glance;
@@ -102,6 +103,7 @@ use shared::Work;
 /// A running pool: the shared state, and the threads to join at the end.
 pub(crate) struct Drive {
     shared: Arc<Shared>,
+    ordinary: Arc<Attributes>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Threads that call user code, which may block them forever.
     user_code_threads: Mutex<Vec<UserCodeThread>>,
@@ -117,8 +119,9 @@ struct UserCodeThread {
 impl Drive {
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
         let (shared, work) = Shared::new(config)?;
+        let ordinary = Attributes::ordinary(&shared);
         let (threads, user_code_threads) = (Mutex::default(), Mutex::default());
-        let drive = Self { shared, threads, user_code_threads };
+        let drive = Self { shared, ordinary, threads, user_code_threads };
         if let Err(error) = drive.start_threads(work) {
             // The pool cannot end by itself without all its threads. Nothing has been started yet.
             drive.shared.release_threads();
@@ -208,6 +211,11 @@ impl Drive {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Returns the attributes of tasks that have nothing rare.
+    pub(crate) fn ordinary(&self) -> &Arc<Attributes> {
+        &self.ordinary
     }
 
     /// Begins to end the pool, unless it is a copy in a fork.

@@ -64,7 +64,6 @@ mod pool;
 mod run_record;
 pub mod stream;
 mod submission;
-mod submitted_task;
 mod sync;
 mod task;
 mod task_span;
@@ -114,7 +113,6 @@ pub mod internals {
         ArenaValue, Argument, BufferedArgument, BufferedValue, KeptArgument, KeptBytes, Part, Value,
     };
     pub use crate::submission::Submission;
-    pub use crate::submitted_task::SubmittedTask;
 }
 
 /// The handle of a task that was submitted to a pool; see [`brigade_task::Handle`].

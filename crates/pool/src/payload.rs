@@ -69,6 +69,33 @@ pub struct BufferedArgument {
     buffers: ItemBuffers,
 }
 
+/// An argument where it lies.
+#[derive(Clone, Copy)]
+pub(crate) enum ArgumentRef<'a> {
+    /// The bytes of one that is inline.
+    Bytes(&'a [u8]),
+    Whole(&'a Argument),
+}
+
+impl<'a> ArgumentRef<'a> {
+    #[inline]
+    pub(crate) fn as_bytes(self) -> &'a [u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Whole(argument) => argument.as_bytes(),
+        }
+    }
+
+    /// Returns the argument, unless it is nothing but its bytes.
+    #[inline]
+    pub(crate) fn whole(self) -> Option<&'a Argument> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::Whole(argument) => Some(argument),
+        }
+    }
+}
+
 impl Argument {
     /// The argument without bytes.
     pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);

@@ -13,13 +13,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::at_exit;
-use crate::cell::TaskCell;
-use crate::chunk::RetriedFor;
+use crate::cell::{Attributes, TaskCell};
 use crate::config::{Config, check_workers};
 use crate::deadlines::TaskDeadlines;
 use crate::drive::{Drive, Shared};
 use crate::error::{PoolError, SubmitError};
-use crate::submitted_task::SubmittedTask;
 use crate::task::TaskBuilder;
 use crate::{Handle, SubmitFuture};
 
@@ -182,15 +180,13 @@ impl Pool {
                 let (id, function) = (shared.next_task_ids(1), function.clone());
                 let encoded = encoded.copy(shared.arguments());
                 let deadlines = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
-                let retried_for = RetriedFor::default();
-                let cell = TaskCell::new(id, function, encoded, None, deadlines, retried_for);
+                let cell = TaskCell::new(self.ordinary(), id, function, encoded, None, deadlines);
                 shared.open_span(&cell, None);
                 cell
             })
         });
         let cells = cells.map_err(|kind| SubmitError::new(kind, argument))?;
-        let task = |cell| SubmittedTask { cell, pool: Arc::clone(shared) };
-        Ok(cells.into_iter().map(|cell| Handle::new(task(cell))).collect())
+        Ok(cells.into_iter().map(Handle::new).collect())
     }
 
     /// Allocates a buffer of `length` bytes with arbitrary content, which workers read without a
@@ -351,6 +347,11 @@ impl Pool {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.drive.shared()
+    }
+
+    /// Returns the attributes of tasks that have nothing rare.
+    pub(crate) fn ordinary(&self) -> &Arc<Attributes> {
+        self.drive.ordinary()
     }
 }
 

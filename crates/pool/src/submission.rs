@@ -7,16 +7,15 @@ use std::time::Instant;
 use brigade_scheduler::Constraints;
 use brigade_task::backend::{Backend, Callbacks, Wait};
 
-use crate::cell::{Content, Facts};
+use crate::cell::{Content, Facts, TaskCell};
 use crate::drive::{Place, Shared};
 use crate::error::SubmitErrorKind;
 use crate::payload::Value;
-use crate::submitted_task::SubmittedTask;
 
 /// A task with its settings, before it is submitted.
 #[derive(Debug)]
 pub struct Submission {
-    pub(crate) task: SubmittedTask,
+    pub(crate) cell: TaskCell,
     pub(crate) retries: u32,
     pub(crate) constraints: Option<Box<Constraints>>,
     /// Set while it waits for room.
@@ -26,25 +25,25 @@ pub struct Submission {
 impl Backend for Shared {
     type Facts = Facts;
     type Content = Content;
-    type Task = SubmittedTask;
+    type Task = TaskCell;
     type Submission = Submission;
 
     fn poll_submit(
         submission: &mut Submission,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), SubmitErrorKind>> {
-        let Submission { task, retries, constraints, place } = submission;
-        let SubmittedTask { cell, pool } = task;
+        let Submission { cell, retries, constraints, place } = submission;
+        let pool = Arc::clone(cell.pool_of_handle());
         pool.poll_submit(cell, *retries, constraints, place, context.waker())
     }
 
-    fn submitted(submission: Submission) -> SubmittedTask {
-        submission.task
+    fn submitted(submission: Submission) -> TaskCell {
+        submission.cell
     }
 
     fn give_up(submission: Submission) {
         if let Some(place) = submission.place {
-            submission.task.pool.leave_line(place);
+            submission.cell.pool_of_handle().leave_line(place);
         }
     }
 

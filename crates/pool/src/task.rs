@@ -23,7 +23,6 @@ use crate::needs::TaskNeeds;
 use crate::payload::{Argument, KeptArgument};
 use crate::pool::Pool;
 use crate::submission::Submission;
-use crate::submitted_task::SubmittedTask;
 use crate::when_full::WhenFull;
 
 /// A task with its own settings; returned by [`Pool::task`].
@@ -272,25 +271,27 @@ where
         let shared = self.pool.shared();
         // Almost all arguments are small, and are not moved.
         if !KeptArgument::suits(&argument, shared.most_kept()) {
-            return Self::submit_task(self.unsubmitted(&argument), when_full)
+            return self
+                .submit_task(self.unsubmitted(&argument), when_full)
                 .map_err(|kind| SubmitError::new(kind, argument));
         }
         let kept = KeptArgument::take(argument);
         let bytes = kept.bytes();
         let encoded = Argument::Kept(Box::new(kept));
         let task = self.unsubmitted_with(|| Ok((self.function()?, encoded)));
-        Self::submit_task(task, when_full)
+        self.submit_task(task, when_full)
             .map_err(|kind| SubmitError::new(kind, KeptArgument::give_back(bytes)))
     }
 
     #[inline]
     fn submit_task(
+        &self,
         task: Result<Submission, SubmitErrorKind>,
         when_full: WhenFull,
     ) -> Result<Handle<R>, SubmitErrorKind> {
-        let Submission { task, retries, constraints, .. } = task?;
-        task.pool.submit(&task.cell, None, retries, constraints, when_full)?;
-        Ok(Handle::new(task))
+        let Submission { mut cell, retries, constraints, .. } = task?;
+        self.pool.shared().submit(&mut cell, None, retries, constraints, when_full)?;
+        Ok(Handle::new(cell))
     }
 
     /// Makes the task, which is not submitted yet.
@@ -310,11 +311,12 @@ where
         let TaskOptions { label, retries, .. } = &self.options;
         let (deadlines, constraints) = self.options.constraints(&shared.config);
         let id = shared.next_task_ids(1);
-        let (label, retried_for) = (label.clone(), self.options.retried_for);
-        let cell = TaskCell::new(id, function, encoded, label, deadlines, retried_for);
+        let (ordinary, label) = (self.pool.ordinary(), label.clone());
+        let retried_for = self.options.retried_for;
+        let cell =
+            TaskCell::retried(ordinary, id, function, encoded, label, deadlines, retried_for);
         shared.open_span(&cell, None);
-        let task = SubmittedTask { cell, pool: Arc::clone(shared) };
-        Ok(Submission { task, retries: *retries, constraints, place: None })
+        Ok(Submission { cell, retries: *retries, constraints, place: None })
     }
 
     #[inline]

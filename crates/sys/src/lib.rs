@@ -32,6 +32,8 @@
 //!   then only read
 //! - [`arena`]: [`ArgumentArena`](arena::ArgumentArena) and [`ResultArena`](arena::ResultArena)
 //!   hold large payloads in blocks of shared memory
+//! - [`thin_bytes`]: [`ThinBytes`](thin_bytes::ThinBytes) is a slice on the heap whose owner takes
+//!   one word
 //! - [`random`]: bytes that nobody can predict
 //! - [`memory`]: measures the memory that this process uses
 //! - [`foreign_memory`]: reads the memory of another process
@@ -55,6 +57,7 @@
 //! - [`deadline_timer`]: [`DeadlineTimer`](deadline_timer::DeadlineTimer) is a deadline as a
 //!   descriptor
 //! - [`sync`]: a [`Mutex`](sync::Mutex) and a [`Condvar`](sync::Condvar) that ignore poison
+//! - [`guarded`]: [`Guarded`](guarded::Guarded) is a shared value with a part behind a lock
 //! - [`exit_handler`]: functions that run when the process ends
 //! - [`catch_panic`]: contains panics on threads that must go on
 //! - [`file_lock`]: a lock on a file that one program writes to
@@ -135,6 +138,7 @@ pub mod file_watch;
 pub mod foreign_memory;
 pub mod fork;
 pub mod futex;
+pub mod guarded;
 pub mod guardian;
 pub mod handover;
 pub mod huge_pages;
@@ -160,6 +164,7 @@ pub mod segment;
 pub mod sibling;
 pub mod signals;
 pub mod sync;
+pub mod thin_bytes;
 pub mod wait;
 pub mod wake_set;
 

@@ -80,6 +80,9 @@ pub trait Task: Clone + fmt::Debug + Send + Sync + 'static {
     /// Returns the promise of the task's outcome.
     fn promise(&self) -> &PromiseOf<Self::Backend>;
 
+    /// Returns the promise of the task's outcome.
+    fn promise_mut(&mut self) -> &mut PromiseOf<Self::Backend>;
+
     /// Returns the label of the task.
     fn label(&self) -> Option<&Arc<str>>;
 

@@ -15,7 +15,7 @@ use brigade_wire::{Attempt, TaskId, codec};
 use serde::de::DeserializeOwned;
 
 use crate::abort_on_drop::AbortOnDrop;
-use crate::backend::{Backend, Facts, PromiseOf, Task, Value, ValueOf};
+use crate::backend::{Backend, Content, Facts, PromiseOf, Task, Value, ValueOf};
 use crate::callbacks::Callback;
 use crate::completion_queue::CompletionQueue;
 use crate::error::{TaskError, TaskErrorKind};
@@ -231,8 +231,16 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
     ///
     /// # Panics
     /// If the outcome was taken before, by `wait_timeout`, by `try_get`, or as a future.
-    pub fn wait(self) -> Result<R, TaskError> {
+    pub fn wait(mut self) -> Result<R, TaskError> {
         self.backend().wait_for(self.promise(), None);
+        if !self.backend().is_forked()
+            && let Some(content) = self.task.promise_mut().content_mut()
+            && let Some(bytes) = content.short_value()
+        {
+            // By far the most common case. To take the value out first takes longer than this.
+            let value = codec::decode(bytes);
+            return value.map_err(|error| undecodable(self.id(), self.task.label(), &error));
+        }
         #[expect(clippy::expect_used, reason = "a mistake of the caller, documented under Panics")]
         let outcome = self.take().expect("the outcome was already taken");
         self.decode(outcome)
@@ -316,11 +324,11 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
     ///
     /// In a fork of the process this returns an error that says so: the outcome is behind a lock
     /// that another thread may have held at the fork, or in memory that has been reused.
-    fn take(&self) -> Option<Outcome<ValueOf<B>>> {
+    fn take(&mut self) -> Option<Outcome<ValueOf<B>>> {
         if self.backend().is_forked() {
             Some(Err(self.forked()))
         } else {
-            self.promise().try_take()
+            self.task.promise_mut().try_take_mut()
         }
     }
 

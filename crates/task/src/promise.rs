@@ -22,17 +22,12 @@ use brigade_wire::TaskId;
 use crate::callbacks::{Callback, Callbacks};
 use crate::completion_queue::CompletionQueue;
 use crate::outcome::{Outcome, OutcomeKind, Value};
-use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, Guard, Guarded, Ordering};
 use crate::waiters::{Attached, Waiters};
 use crate::waiting::{Sleeper, Wait};
 
 /// An owner of a task's record.
-pub struct Promise<F, C>(Arc<Record<F, C>>);
-
-struct Record<F, C> {
-    facts: F,
-    content: Mutex<C>,
-}
+pub struct Promise<F, C>(Guarded<F, C>);
 
 /// The part of a task's record that is not behind its lock.
 pub trait Facts {
@@ -62,24 +57,41 @@ pub trait Content: From<Outcome<Self::Value>> {
     fn outcome_kind(&self) -> Option<OutcomeKind>;
     /// Takes the outcome, if there is one.
     fn take_outcome(&mut self) -> Option<Outcome<Self::Value>>;
+    /// Returns the encoded value, if there is one and it is short.
+    fn short_value(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 impl<F: Facts, C: Content> Promise<F, C> {
     /// Creates the record of a task without an outcome.
     #[inline]
     pub fn new(facts: F, content: C) -> Self {
-        Self(Arc::new(Record { facts, content: Mutex::new(content) }))
+        Self(Guarded::new(facts, content))
     }
 
     /// Locks the content. Nothing that panics may run under this lock.
     #[inline]
-    pub fn content(&self) -> MutexGuard<'_, C> {
-        self.0.content.lock()
+    pub fn content(&self) -> Guard<'_, F, C> {
+        Guarded::lock(&self.0)
+    }
+
+    /// Returns the content without locking it, if there is no other owner.
+    #[inline]
+    pub fn content_mut(&mut self) -> Option<&mut C> {
+        Guarded::get_mut(&mut self.0)
+    }
+
+    /// Returns another owner, for less than `clone` if there is only this one so far.
+    #[inline]
+    #[must_use]
+    pub fn share(&mut self) -> Self {
+        Self(Guarded::share(&mut self.0))
     }
 
     /// Returns `true` if this is the only owner.
     pub fn has_one_owner(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        Guarded::is_only_owner(&self.0)
     }
 
     /// Stores the outcome and returns the former content, whose waiters the calling thread has to
@@ -120,6 +132,15 @@ impl<F: Facts, C: Content> Promise<F, C> {
     #[inline]
     pub fn try_take(&self) -> Option<Outcome<C::Value>> {
         self.content().take_outcome()
+    }
+
+    /// The same as `try_take`, without the lock if there is no other owner.
+    #[inline]
+    pub fn try_take_mut(&mut self) -> Option<Outcome<C::Value>> {
+        match self.content_mut() {
+            Some(content) => content.take_outcome(),
+            None => self.try_take(),
+        }
     }
 
     /// Takes the outcome, or sets `waker` and returns `Ok(None)`.
@@ -229,7 +250,7 @@ impl<F: Facts, C: Content> Wait for Promise<F, C> {
 impl<F, C> Clone for Promise<F, C> {
     #[inline]
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(self.0.clone())
     }
 }
 
@@ -238,7 +259,7 @@ impl<F, C> Deref for Promise<F, C> {
 
     #[inline]
     fn deref(&self) -> &F {
-        &self.0.facts
+        &self.0
     }
 }
 

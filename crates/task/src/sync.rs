@@ -8,7 +8,10 @@
 mod modelled;
 
 #[cfg(not(loom))]
-pub use brigade_sys::sync::{Mutex, MutexGuard};
+pub use brigade_sys::{
+    guarded::{Guard, Guarded},
+    sync::Mutex,
+};
 #[cfg(not(loom))]
 pub use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -20,4 +23,4 @@ pub use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[cfg(loom)]
 pub use loom::thread::ThreadId;
 #[cfg(loom)]
-pub use modelled::{Mutex, MutexGuard, Thread, current, park, park_timeout};
+pub use modelled::{Guard, Guarded, Mutex, Thread, current, park, park_timeout};

@@ -56,6 +56,10 @@ impl backend::Task for TaskCell {
         &self.record
     }
 
+    fn promise_mut(&mut self) -> &mut Record {
+        &mut self.record
+    }
+
     fn label(&self) -> Option<&Arc<str>> {
         self.record.label.as_ref()
     }

@@ -2,27 +2,33 @@
 
 use std::mem;
 
+use brigade_sys::thin_bytes::ThinBytes;
 use brigade_task::backend;
 use brigade_wire::TaskId;
 
-use super::OutcomeKind;
+use super::{OutcomeKind, Waiters};
+use crate::bytes::{Bytes, Few};
 use crate::error::TaskError;
-use crate::payload::{Argument, Outcome, Value};
+use crate::payload::{Argument, ArgumentRef, Outcome, Value};
 use crate::task_span::TaskSpan;
 
-/// The argument of a task or its outcome.
+/// The argument of a task or its outcome, in the form that takes the least room.
+///
+/// Arguments and values take two words each, and an enum of both would take three. So their most
+/// common variants are variants of this one, and the others are boxed.
 #[derive(Debug)]
 pub enum Content {
-    Argument(Argument),
+    FewArgument(Few),
+    CopiedArgument(ThinBytes),
+    LargeArgument(Box<Argument>),
     /// The argument of a task that somebody waits for, which is in the same box.
     Watched(Box<Waiters>),
-    Value(Value),
+    FewValue(Few),
+    CopiedValue(ThinBytes),
+    LargeValue(Box<Value>),
     Failure(TaskError),
     Taken(OutcomeKind),
 }
-
-/// Those to notify of a task's outcome.
-pub(crate) type Waiters = backend::Waiters<Attached, Value>;
 
 /// The argument and the span of a task, which are in one box with those who wait for it.
 #[derive(Debug)]
@@ -47,7 +53,11 @@ impl backend::Attached for Attached {
 impl From<Argument> for Content {
     #[inline]
     fn from(argument: Argument) -> Self {
-        Self::Argument(argument)
+        match argument {
+            Argument::Inline(Bytes::Few(few)) => Self::FewArgument(few),
+            Argument::Inline(Bytes::Copied(bytes)) => Self::CopiedArgument(bytes),
+            large => Self::LargeArgument(Box::new(large)),
+        }
     }
 }
 
@@ -55,7 +65,9 @@ impl From<Outcome> for Content {
     #[inline]
     fn from(outcome: Outcome) -> Self {
         match outcome {
-            Ok(value) => Self::Value(value),
+            Ok(Value::Inline(Bytes::Few(few))) => Self::FewValue(few),
+            Ok(Value::Inline(Bytes::Copied(bytes))) => Self::CopiedValue(bytes),
+            Ok(large) => Self::LargeValue(Box::new(large)),
             Err(error) => Self::Failure(error),
         }
     }
@@ -64,12 +76,14 @@ impl From<Outcome> for Content {
 impl Content {
     /// Returns the argument and the span of a task without an outcome.
     #[inline]
-    pub(super) fn argument(&mut self) -> Option<(&Argument, Option<&mut TaskSpan>)> {
+    pub(super) fn argument(&mut self) -> Option<(ArgumentRef<'_>, Option<&mut TaskSpan>)> {
         match self {
-            Self::Argument(argument) => Some((argument, None)),
+            Self::FewArgument(few) => Some((ArgumentRef::Bytes(few), None)),
+            Self::CopiedArgument(bytes) => Some((ArgumentRef::Bytes(bytes), None)),
+            Self::LargeArgument(argument) => Some((ArgumentRef::Whole(argument), None)),
             Self::Watched(waiters) => {
                 let Attached { argument, span } = &mut waiters.attached;
-                Some((argument, span.as_deref_mut()))
+                Some((ArgumentRef::Whole(argument), span.as_deref_mut()))
             }
             _ => None,
         }
@@ -81,7 +95,17 @@ impl backend::Content for Content {
     type Attached = Attached;
 
     fn is_pending(&self) -> bool {
-        matches!(self, Self::Argument(_) | Self::Watched(_))
+        match self {
+            Self::FewArgument(_)
+            | Self::CopiedArgument(_)
+            | Self::LargeArgument(_)
+            | Self::Watched(_) => true,
+            Self::FewValue(_)
+            | Self::CopiedValue(_)
+            | Self::LargeValue(_)
+            | Self::Failure(_)
+            | Self::Taken(_) => false,
+        }
     }
 
     fn waiters(&mut self) -> Option<&mut Waiters> {
@@ -92,8 +116,13 @@ impl backend::Content for Content {
     }
 
     fn waiters_of(&mut self, task: TaskId) -> Option<&mut Waiters> {
-        if let Self::Argument(argument) = self {
-            let argument = mem::replace(argument, Argument::EMPTY);
+        if self.is_pending() && !matches!(self, Self::Watched(_)) {
+            let argument = match mem::replace(self, Self::Taken(OutcomeKind::Value)) {
+                Self::FewArgument(few) => Argument::Inline(Bytes::Few(few)),
+                Self::CopiedArgument(bytes) => Argument::Inline(Bytes::Copied(bytes)),
+                Self::LargeArgument(argument) => *argument,
+                _ => unreachable!("checked above"),
+            };
             let attached = Attached { argument, span: None };
             *self = Self::Watched(Box::new(Waiters::of(task, attached)));
         }
@@ -110,10 +139,12 @@ impl backend::Content for Content {
 
     fn outcome_kind(&self) -> Option<OutcomeKind> {
         match self {
-            Self::Value(_) => Some(OutcomeKind::Value),
+            Self::FewValue(_) | Self::CopiedValue(_) | Self::LargeValue(_) => {
+                Some(OutcomeKind::Value)
+            }
             Self::Failure(error) => Some(OutcomeKind::of(error)),
             Self::Taken(kind) => Some(*kind),
-            Self::Argument(_) | Self::Watched(_) => None,
+            _ => None,
         }
     }
 
@@ -121,8 +152,18 @@ impl backend::Content for Content {
     fn take_outcome(&mut self) -> Option<Outcome> {
         let kind = self.outcome_kind()?;
         match mem::replace(self, Self::Taken(kind)) {
-            Self::Value(value) => Some(Ok(value)),
+            Self::FewValue(few) => Some(Ok(Value::Inline(Bytes::Few(few)))),
+            Self::CopiedValue(bytes) => Some(Ok(Value::Inline(Bytes::Copied(bytes)))),
+            Self::LargeValue(value) => Some(Ok(*value)),
             Self::Failure(error) => Some(Err(error)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn short_value(&self) -> Option<&[u8]> {
+        match self {
+            Self::FewValue(few) => Some(few),
             _ => None,
         }
     }
@@ -133,11 +174,15 @@ mod tests {
     use brigade_task::backend::Content as _;
 
     use super::*;
-    use crate::bytes::Bytes;
+
+    #[test]
+    fn content_takes_two_words() {
+        assert_eq!(size_of::<Content>(), 2 * size_of::<usize>());
+    }
 
     #[test]
     fn content_in_any_form_is_returned_as_it_was() {
-        for length in [0, 1, 15, 16, 4096] {
+        for length in [0, 1, 14, 15, 4096] {
             let bytes: Vec<u8> = (0..=255).cycle().take(length).collect();
             for inline in [Bytes::copy(&bytes), bytes.clone().into()] {
                 let mut content = Content::from(Argument::Inline(inline));

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU8;
 use brigade_task::backend::{Content as _, Promise};
 use brigade_wire::{TaskId, items};
 
-use super::{Attached, Facts, NO_KEY, Rare, TaskCell};
+use super::attributes::{Attributes, Rare};
+use super::{Attached, Facts, Kind, NO_KEY, TaskCell};
 use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
 use crate::function_ref::FunctionRef;
@@ -15,9 +16,25 @@ use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Mutex};
 
 impl TaskCell {
-    /// Creates a task for a handle, that may run again after these failures.
+    /// Creates a task for a handle. `ordinary` are the attributes of the pool's tasks that have
+    /// nothing rare.
     #[inline]
     pub(crate) fn new(
+        ordinary: &Arc<Attributes>,
+        id: TaskId,
+        function: FunctionRef,
+        argument: Argument,
+        label: Option<Arc<str>>,
+        deadlines: Option<Box<TaskDeadlines>>,
+    ) -> Self {
+        let retried_for = RetriedFor::default();
+        Self::retried(ordinary, id, function, argument, label, deadlines, retried_for)
+    }
+
+    /// Creates a task for a handle that may run again after these failures.
+    #[inline]
+    pub(crate) fn retried(
+        ordinary: &Arc<Attributes>,
         id: TaskId,
         function: FunctionRef,
         argument: Argument,
@@ -30,10 +47,13 @@ impl TaskCell {
             && label.is_none()
             && deadlines.is_none()
             && retried_for == RetriedFor::default();
-        let rare = (!is_ordinary).then(|| {
-            Box::new(Rare { function: name, label, deadlines, retried_for, ..Rare::default() })
-        });
-        Self::make(id, function, argument, rare)
+        let attributes = if is_ordinary {
+            Arc::clone(ordinary)
+        } else {
+            let rare = Rare { function: name, label, deadlines, retried_for, ..Rare::default() };
+            ordinary.with(rare)
+        };
+        Self::make(id, function, argument, attributes)
     }
 
     /// Creates a chunk of a map's items, which adds its id to the map's completions when it has an
@@ -65,7 +85,7 @@ impl TaskCell {
         let record = Some(Box::new(record));
         let rare =
             Rare { function: name, label, deadlines, retried_for, record, ..Rare::default() };
-        Self::make(id, function, argument, Some(Box::new(rare)))
+        Self::make(id, function, argument, Attributes::without_pool(rare))
     }
 
     fn make_chunk(
@@ -77,17 +97,22 @@ impl TaskCell {
     ) -> Self {
         let owner = Arc::clone(&chunk.owner);
         let rare = Rare { chunk: Some(Mutex::new(Some(chunk))), ..rare };
-        let cell = Self::make(id, function, argument, Some(Box::new(rare)));
+        let cell = Self::make(id, function, argument, Attributes::without_pool(rare));
         cell.watch(&owner.completions, id.get());
         cell
     }
 
     #[inline]
-    fn make(id: TaskId, function: u64, argument: Argument, rare: Option<Box<Rare>>) -> Self {
+    fn make(id: TaskId, function: u64, argument: Argument, attributes: Arc<Attributes>) -> Self {
         let facts = Facts {
             id,
             function,
-            rare,
+            kind: match attributes.rare() {
+                None => Kind::Ordinary,
+                Some(rare) if rare.chunk.is_some() => Kind::Chunk,
+                Some(_) => Kind::Rare,
+            },
+            attributes,
             key: AtomicU32::new(NO_KEY),
             ended: AtomicBool::new(false),
             may_look: AtomicBool::new(false),
@@ -118,7 +143,7 @@ impl TaskCell {
         let owner = Arc::clone(&chunk.owner);
         let rare = Rare {
             function: self.rare().and_then(|rare| rare.function.clone()),
-            label: self.label().cloned(),
+            label: self.label(),
             deadlines: self.rare().and_then(|rare| rare.deadlines.clone()),
             ..Rare::default()
         };

@@ -19,7 +19,7 @@ use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Assignment;
-use crate::payload::{Argument, KeptArgument, Value};
+use crate::payload::{Argument, ArgumentRef, KeptArgument, Value};
 
 /// Returns a clause that fits after "because".
 fn reason(why: RetryWhy) -> &'static str {
@@ -262,9 +262,8 @@ impl Core {
             // wait for the line.
             let arm = |table: &SlotTable| table.arm(ring_index, slot_tag(task, attempt));
             let function = cell.function(connection.same_build);
-            let is_plain = cell.is_ordinary() && granted.is_none() && span.is_none();
-            if let (true, Function::Offset(function), Argument::Inline(argument)) =
-                (is_plain, function, argument)
+            if let (true, Function::Offset(function), ArgumentRef::Bytes(argument)) =
+                (cell.is_ordinary() && granted.is_none(), function, argument)
             {
                 // By far the most common case.
                 bytes = argument.len();
@@ -273,18 +272,23 @@ impl Core {
                 return connection.send_words(&run.words(), argument, unanswered);
             }
             let trace_context = span.and_then(|span| span.send(worker, attempt));
-            let has_buffers = argument.has_buffers();
-            let inlined = argument
-                .inlined(chunk.is_some(), limit, |buffer| connection.share(process, buffer));
+            let whole = argument.whole();
+            let has_buffers = whole.is_some_and(Argument::has_buffers);
+            let inlined = whole.filter(|_| has_buffers).and_then(|whole| {
+                whole.inlined(chunk.is_some(), limit, |buffer| connection.share(process, buffer))
+            });
             let results = connection.results.as_ref();
-            let kept = argument.kept().filter(|_| results.map(|results| results.reach()).is_some());
-            bytes = match &inlined {
-                Some(inlined) => inlined.len(),
-                None if kept.is_some() => argument.size(),
-                None => argument.as_bytes().len(),
+            let kept = whole
+                .and_then(Argument::kept)
+                .filter(|_| results.map(|results| results.reach()).is_some());
+            bytes = match (&inlined, whole.filter(|_| kept.is_some())) {
+                (Some(inlined), _) => inlined.len(),
+                (None, Some(kept)) => kept.size(),
+                (None, None) => argument.as_bytes().len(),
             };
             let reads_arena = connection.reads_arguments();
-            let (location, argument): (_, &[u8]) = match (&inlined, argument.location()) {
+            let location = whole.and_then(Argument::location);
+            let (location, argument): (_, &[u8]) = match (&inlined, location) {
                 (Some(inlined), _) => (None, inlined),
                 (None, Some(location)) if reads_arena => (Some(location), &[]),
                 _ => {

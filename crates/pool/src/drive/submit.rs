@@ -25,7 +25,7 @@ const COLLECT_EVERY: usize = 32;
 impl Shared {
     pub(crate) fn submit(
         &self,
-        task: &TaskCell,
+        task: &mut TaskCell,
         items: Option<NonZeroU32>,
         retries: u32,
         constraints: Option<Box<Constraints>>,
@@ -33,7 +33,7 @@ impl Shared {
     ) -> Result<(), SubmitErrorKind> {
         match self.open_with_room(when_full) {
             Ok(core) => {
-                let scheduled = task.clone();
+                let scheduled = task.share();
                 self.accept(core, task, scheduled, items, retries, constraints);
                 Ok(())
             }

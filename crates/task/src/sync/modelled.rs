@@ -1,10 +1,11 @@
 //! Stands in for what loom lacks, or offers in another form.
 
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use loom::sync::MutexGuard;
-use loom::sync::{self, Notify};
+use loom::sync::{self, MutexGuard, Notify};
 use loom::thread::{self, ThreadId};
 
 /// A mutex of loom with the interface of `brigade_sys::sync::Mutex`.
@@ -18,6 +19,64 @@ impl<T> Mutex<T> {
 
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().expect("a model ends at its first panic")
+    }
+}
+
+/// The shared value of `brigade_sys::guarded`, which has models of its own there.
+#[derive(Debug)]
+pub struct Guarded<T, S>(Arc<(T, Mutex<S>)>);
+
+/// Access to the part behind the lock.
+pub struct Guard<'a, T, S>(MutexGuard<'a, S>, PhantomData<T>);
+
+impl<T, S> Guarded<T, S> {
+    pub fn new(open: T, locked: S) -> Self {
+        Self(Arc::new((open, Mutex::new(locked))))
+    }
+
+    pub fn lock(this: &Self) -> Guard<'_, T, S> {
+        Guard(this.0.1.lock(), PhantomData)
+    }
+
+    pub fn is_only_owner(this: &Self) -> bool {
+        Arc::strong_count(&this.0) == 1
+    }
+
+    pub fn get_mut(_: &mut Self) -> Option<&mut S> {
+        // Loom's mutex gives no access without locking it.
+        None
+    }
+
+    pub fn share(this: &mut Self) -> Self {
+        this.clone()
+    }
+}
+
+impl<T, S> Clone for Guarded<T, S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T, S> Deref for Guarded<T, S> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.0
+    }
+}
+
+impl<T, S> Deref for Guard<'_, T, S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<T, S> DerefMut for Guard<'_, T, S> {
+    fn deref_mut(&mut self) -> &mut S {
+        &mut self.0
     }
 }
 

@@ -86,8 +86,7 @@ impl Recording {
         }
         for (index, kind) in described {
             let id = end.item(*index);
-            let error =
-                TaskError::new(kind.clone()).of_task(id, end.attempt, end.task.label().cloned());
+            let error = TaskError::new(kind.clone()).of_task(id, end.attempt, end.task.label());
             let run = Run { task: id.get(), ..run };
             self.recorder.failed(arrival, failure_kind(kind), 1, &run, &error);
         }

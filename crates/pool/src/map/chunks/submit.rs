@@ -74,10 +74,10 @@ impl<I: Iterator> Chunks<'_, I> {
             self.allow_for_items(constraints, &shape);
         }
         let (label, progress) = (self.options.label.clone(), Box::new(progress));
-        let cell = TaskCell::chunk(items.first, function, encoded, label, deadlines, progress);
+        let mut cell = TaskCell::chunk(items.first, function, encoded, label, deadlines, progress);
         self.pool.shared().open_span(&cell, Some(items.count));
         let (count, retries) = (NonZeroU32::new(items.count), self.options.retries);
-        match self.pool.shared().submit(&cell, count, retries, constraints, self.when_full) {
+        match self.pool.shared().submit(&mut cell, count, retries, constraints, self.when_full) {
             Ok(()) => self.add(cell, items.position, bytes),
             Err(kind) => {
                 self.refused = true;
