@@ -33,7 +33,7 @@ const ALL_OVER_IPC: &str =
 
 /// Workers whose initializer closes files and system calls, where they make a difference.
 const IN_A_SANDBOX: &str = "package(brigade-integration)&\
-    test(/^(payloads|buffers|shared_memory|crashes|deadlines|failures|lifecycle|streams|chunks)::/)";
+    test(/^(payloads|buffers|shared_memory|crashes|deadlines|failures|streams|chunks)::/)";
 
 const ALL_IN_A_SANDBOX: &str = "package(brigade-integration)&\
     (binary(/^(tasks|stream)$/)|test(/^(payloads|buffers|shared_memory|crashes)::/))";
