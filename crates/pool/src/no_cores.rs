@@ -6,8 +6,6 @@
 use std::io;
 use std::sync::Arc;
 
-use brigade_sys::process::Process;
-
 use crate::error::PoolError;
 
 #[derive(Debug)]
@@ -51,10 +49,10 @@ impl SlotCores {
     }
 }
 
-pub(crate) fn start_pinned(
+pub(crate) fn start_pinned<P>(
     lease: &CoreLease,
     _on_fewer: impl FnOnce(String, String),
-    _start: impl FnOnce(usize) -> io::Result<Process>,
-) -> io::Result<Process> {
+    _start: impl FnOnce(usize) -> io::Result<P>,
+) -> io::Result<P> {
     match *lease {}
 }
