@@ -138,9 +138,9 @@ impl<R, B: Backend> Handle<R, B> {
     /// task is affected.
     ///
     /// Returns `true` if the task had not started and will never run, or if its worker is being
-    /// killed, and `false` if it has finished. A result that was complete before the kill still
-    /// counts, so the outcome may be a value. On a cluster it blocks as [`cancel`](Self::cancel)
-    /// does.
+    /// killed, and `false` if its function has returned: that result counts, so the outcome may be
+    /// a value. In no case does the task run again. On a cluster it blocks as
+    /// [`cancel`](Self::cancel) does.
     pub fn kill(&self) -> bool {
         !self.is_done() && (self.task.kill() || self.is_cancelled())
     }

@@ -141,10 +141,11 @@ pub(super) fn judge(
     outcome: &Result<Reply, TaskError>,
     circumstances: &Circumstances,
 ) -> Result<(), String> {
-    // A task that is to be killed does not run again, even if its worker was about to die for
-    // another reason.
-    let last =
-        sent.killed || outcome.as_ref().is_err_and(|error| error.attempt() == sent.retries + 1);
+    // A task that was to be killed does not run again, even if it had ended, or if its worker was
+    // about to die for another reason.
+    let killed = sent.killed == Some(true);
+    let last = sent.killed.is_some()
+        || outcome.as_ref().is_err_and(|error| error.attempt() == sent.retries + 1);
     let scribbled = circumstances.surroundings == Some(Surroundings::Scribbler);
     let fits = match outcome.as_ref().map_err(TaskError::kind) {
         Ok(reply) => reply_fits(sent, reply),
@@ -171,11 +172,11 @@ pub(super) fn judge(
             circumstances.surroundings == Some(Surroundings::FewDescriptors)
         }
         Err(TaskErrorKind::Cancelled) => {
-            sent.cancelled == Some(true) || sent.killed || circumstances.may_cancel
+            sent.cancelled == Some(true) || killed || circumstances.may_cancel
         }
         Err(TaskErrorKind::Killed) => {
             let stopped = sent.behavior == Behavior::StopsItself || circumstances.stopped_any;
-            circumstances.may_kill || sent.killed || stopped || scribbled
+            circumstances.may_kill || killed || stopped || scribbled
         }
         Err(TaskErrorKind::DeadlineExceeded { limit, elapsed }) => {
             let error = outcome.as_ref().err();
@@ -229,8 +230,8 @@ pub(super) struct Sent {
     pub(super) retries: u32,
     /// The value returned by the last `cancel`.
     pub(super) cancelled: Option<bool>,
-    /// `true` if a `kill` reported success.
-    pub(super) killed: bool,
+    /// `true` if a `kill` reported success, if there was one.
+    pub(super) killed: Option<bool>,
     /// `true` if the task has a deadline.
     pub(super) may_be_late: bool,
     /// `true` if the task has a queue deadline.

@@ -122,7 +122,7 @@ impl Submitter<'_> {
             size: order.ballast.len(),
             retries,
             cancelled: None,
-            killed: false,
+            killed: None,
             may_be_late: deadline.is_some(),
             may_expire: queue_deadline.is_some(),
         };
@@ -189,7 +189,8 @@ impl Submitter<'_> {
 
     fn kill(&mut self, account: &mut Account) {
         if let Some((mut sent, handle)) = self.take_any(account) {
-            sent.killed |= self.watch.during("kill", || handle.kill());
+            let killed = self.watch.during("kill", || handle.kill());
+            sent.killed = Some(killed || sent.killed == Some(true));
             account.open.push((sent, handle));
         }
     }
