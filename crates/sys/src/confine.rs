@@ -91,8 +91,8 @@ impl Restrictions {
     /// be the only thread of its process.
     ///
     /// # Errors
-    /// What the process cannot do, as a part of a sentence, and the error of the system. Earlier
-    /// steps hold.
+    /// Returns the step that failed, such as "make namespaces of its own", and the error of the
+    /// system. Earlier steps hold.
     pub fn apply(&self) -> Result<(), (&'static str, io::Error)> {
         let at = |what| move |error: Errno| (what, error.into());
         set_no_new_privs(true).map_err(at("give up new privileges"))?;

@@ -67,8 +67,7 @@ impl Shared {
 
     /// Returns the cores of a slot that is no longer kept, if no process has them.
     fn unneeded_cores(&self, core: &Core, slot: u32) -> Option<UserCode> {
-        let cores = self.config.cores.as_ref()?;
-        let is_used = core.scheduler.has_process(slot);
-        if is_used { None } else { cores.release(slot).map(UserCode::Lease) }
+        let is_unused = |_: &_| !core.scheduler.has_process(slot);
+        self.config.cores.as_ref().filter(is_unused)?.release(slot).map(UserCode::Lease)
     }
 }

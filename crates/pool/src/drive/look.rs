@@ -20,7 +20,9 @@ impl Core {
         what: (TaskRef, Attempt, u64),
     ) -> Option<Usage> {
         let limits = self.scheduler.task(what.0.key)?.deadlines()?.limits;
-        limits.cpu.map(drop).or(limits.memory.map(drop))?;
+        if limits.cpu.is_none() && limits.memory.is_none() {
+            return None;
+        }
         let slot = self.worker_slot_mut(worker)?;
         let limited = slot.process.limited()?;
         let clock = limits.cpu.map_or(Some(Duration::ZERO), |_| limited.cpu_time())?;
