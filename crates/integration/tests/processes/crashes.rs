@@ -388,6 +388,8 @@ fn a_task_that_is_too_late_has_no_value_of_its_killers_making() {
                 let error = outcome(pool.submit(waits_in_a_section, nth).unwrap()).unwrap_err();
                 assert!(error.is_deadline(), "{nth}: {error}");
                 let handle = pool.submit(waits, nth).unwrap();
+                // A signal that came just when it began to wait would interrupt it.
+                wait_until("a call", BOUND, || waits_in(&pool, &handle));
                 wait_until("the call", BOUND, || shows(handle.stack(), "waits_in_vain"));
                 assert!(handle.kill());
                 let error = outcome(handle).unwrap_err();
@@ -404,7 +406,7 @@ fn a_task_that_is_too_late_has_no_value_of_its_killers_making() {
 
 /// Returns `true` if a task waits in a system call.
 fn waits_in(pool: &Pool, handle: &brigade::Handle<String>) -> bool {
-    let worker = pool.worker_pids()[0];
+    let Some(&worker) = pool.worker_pids().first() else { return false };
     let copy = processes::children_of(worker).first().copied();
     handle.state() == TaskState::Running && processes::sleeps(copy.unwrap_or(worker))
 }
