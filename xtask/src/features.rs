@@ -44,18 +44,24 @@ fn named((name, check): (String, Invocation)) -> (String, Invocation) {
     (format!("features: {name}"), check.counted())
 }
 
-/// Returns a run of clippy, because code that only some features use is a warning without them.
 fn facade(resolution: &str, set: &str) -> Invocation {
-    let clippy = format!("clippy -p brigade {resolution} --no-default-features");
-    Invocation::cargo(&format!("{clippy} --features={set} -- -D warnings"))
+    check_strictly(&format!("-p brigade {resolution} --no-default-features --features={set}"))
+}
+
+/// Returns a check in which a warning is an error: code that only some features use is one without
+/// them.
+fn check_strictly(arguments: &str) -> Invocation {
+    let wrapper = root().join("xtask/deny.sh");
+    let wrapper = format!("build.rustc-workspace-wrapper=\"{}\"", wrapper.display());
+    Invocation::cargo(&format!("check {arguments}")).arguments(["--config".to_owned(), wrapper])
 }
 
 fn alone(resolution: &str, with_client: bool) -> impl Iterator<Item = (String, Invocation)> {
-    let client = format!("clippy -p brigade-cluster {resolution} --no-default-features");
-    let client = Invocation::cargo(&format!("{client} -- -D warnings"));
+    let client = format!("-p brigade-cluster {resolution} --no-default-features");
+    let client = check_strictly(&client);
     let alone = ALONE.into_iter().map(move |name| {
-        let command = format!("clippy -p brigade-{name} {resolution} --lib -- -D warnings");
-        (format!("{name} alone"), Invocation::cargo(&command))
+        let check = check_strictly(&format!("-p brigade-{name} {resolution} --lib"));
+        (format!("{name} alone"), check)
     });
     let client = with_client.then(|| ("client of a cluster".to_owned(), client));
     client.into_iter().chain(alone)

@@ -43,13 +43,12 @@ fn the_plan_contains_every_kind_of_check() {
         "--doc",
         "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --exclude",
         "cargo xtask loom",
-        "cargo xtask asan",
         "cargo xtask escape",
         "cargo xtask stress --seed ",
         "cargo xtask fuzz --seed ",
         "--hostile --rounds",
-        "cargo clippy -p brigade --no-default-features --features= -- -D warnings",
-        "cargo clippy -p brigade-worker --lib -- -D warnings",
+        "cargo check -p brigade --no-default-features --features= --config",
+        "cargo check -p brigade-worker --lib --config",
     ] {
         assert!(commands.iter().any(|it| it.contains(part)), "{part}: {commands:#?}");
     }
@@ -60,6 +59,7 @@ fn ci_runs_everything_and_says_what_test_leaves_out() {
     let left_out = only_in_ci(&HERE, &all_tools());
     let names: Vec<&str> = left_out.iter().map(|it| it.name.as_str()).collect();
     for name in [
+        "asan",
         "all tests over ipc",
         "all tests in a sandbox",
         "clusters, current server",
