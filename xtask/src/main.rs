@@ -17,6 +17,7 @@ mod invocation;
 mod linted;
 mod loom;
 mod packages;
+mod programs;
 mod quick;
 mod scale;
 mod seeded;
@@ -58,6 +59,7 @@ usage: cargo xtask <command>
                     nodes, servers and the client are killed
   loom              check the models of atomics and locks in every interleaving
   escape            try to escape from the sandbox of a worker in every way that is known
+  programs          run programs of everyday in each sandbox of the command, and print a table
   cross [--brief] [part ...]
                     build and run the tests for other processors and C libraries
   crashes           check crash reports of builds as programs are shipped
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         "scale" => scale::measure(&arguments),
         "simulate" => scale::simulate(&arguments),
         "loom" => loom::run(&arguments),
+        "programs" => programs::run(&arguments),
         "asan" => asan::run(&arguments),
         "crashes" => crashes::run(&arguments),
         "cross" => cross::run(&arguments),

@@ -6,7 +6,7 @@
 pub enum SandboxError {
     /// The kernel, or what surrounds this process, cannot enforce parts of it.
     #[error(
-        "this machine cannot enforce it: {}; accept that with `best_effort`, or run on a newer kernel",
+        "this machine cannot enforce it: {}; accept that with `best_effort`, or run where the reasons do not hold",
         .missing.join("; ")
     )]
     Missing {

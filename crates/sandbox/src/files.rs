@@ -15,11 +15,12 @@ use crate::sandbox::{Level, Sandbox};
 /// The newest interface whose rights are known here. Newer kernels have it too.
 const NEWEST: u32 = 7;
 
-/// Files that programs need and that tell nothing.
-const DEVICES: [&str; 3] = ["/dev/null", "/dev/zero", "/dev/full"];
+/// Devices that programs and libraries need and that tell nothing.
+pub(crate) const DEVICES: [&str; 5] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Files that programs read and execute: themselves, their libraries, and what those need.
-const OF_PROGRAMS: [&str; 24] = [
+const OF_PROGRAMS: [&str; 22] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -40,8 +41,6 @@ const OF_PROGRAMS: [&str; 24] = [
     "/etc/ssl/cert.pem",
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
-    "/dev/random",
-    "/dev/urandom",
     "/sys/devices/system/cpu",
     "/proc/cpuinfo",
 ];
@@ -76,7 +75,7 @@ pub(crate) fn rules(sandbox: &Sandbox) -> Result<Option<OwnedFd>, SandboxError> 
             rules.add(method, path, access)?;
         }
     }
-    for path in devices(sandbox) {
+    for path in &DEVICES {
         rules.add_if_there(path, AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
     for path in of_programs(sandbox) {
@@ -89,11 +88,6 @@ pub(crate) fn rules(sandbox: &Sandbox) -> Result<Option<OwnedFd>, SandboxError> 
         }
     }
     Ok(rules.into())
-}
-
-/// Returns the devices that may be used without being named.
-pub(crate) fn devices(sandbox: &Sandbox) -> &'static [&'static str] {
-    if sandbox.program || sandbox.level < Level::Strict { &DEVICES } else { &[] }
 }
 
 /// Returns the files of programs that may be used without being named.

@@ -69,6 +69,8 @@ impl Rules {
                 self.refuse("ioctl", [is(1, command)]);
             }
         }
+        // Look-ups of names ask the kernel for the addresses of the machine, and do without.
+        self.when("socket", [is(0, libc::AF_NETLINK)], Fail(libc::EACCES));
         self.add_connections(sandbox);
         if sandbox.level > Level::NoNetwork {
             for flag in NAMESPACES.into_iter().chain([libc::CLONE_PARENT]) {
@@ -99,6 +101,8 @@ impl Rules {
             for protocol in [0, libc::IPPROTO_TCP] {
                 self.allow("socket", [is(0, family), kind_is(libc::SOCK_STREAM), is(2, protocol)]);
             }
+            // Look-ups of names sort addresses with these.
+            self.when("socket", [is(0, family), kind_is(libc::SOCK_DGRAM)], Fail(libc::EACCES));
         }
         // It binds a socket that has no port.
         self.refuse("listen", []);
@@ -172,6 +176,8 @@ impl Rules {
         for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
             self.allow("socketpair", [is(0, libc::AF_UNIX), kind_is(kind)]);
         }
+        // Look-ups of users and names ask a service of the machine first, and do without.
+        self.when("socket", [is(0, libc::AF_UNIX)], Fail(libc::EACCES));
         self.allow("sendto", [is_null(4)]);
         // The host's own pidfd is at the other end of a socket.
         let peer = [is(1, libc::SOL_SOCKET), is(2, SO_PEERPIDFD)];

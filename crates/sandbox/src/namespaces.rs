@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use brigade_sys::confine::Visible;
 
 use crate::error::SandboxError;
-use crate::files::{devices, of_programs};
+use crate::files::{DEVICES, of_programs};
 use crate::prepared::Isolation;
 use crate::sandbox::{Level, Sandbox};
 
@@ -31,7 +31,7 @@ pub(crate) fn isolation(sandbox: &Sandbox) -> Result<Option<Isolation>, SandboxE
     let there = |paths: &[&'static str]| -> Vec<&'static str> {
         paths.iter().copied().filter(|path| Path::new(path).exists()).collect()
     };
-    add(&mut files, "write", &there(devices(sandbox)), true)?;
+    add(&mut files, "write", &there(&DEVICES), true)?;
     add(&mut files, "execute", &there(of_programs(sandbox)), false)?;
     Ok(Some(Isolation { network, files: Some(files) }))
 }

@@ -99,8 +99,6 @@ mod restart_budget;
 mod retry;
 mod revoke;
 mod run_times;
-#[cfg(test)]
-mod sanity;
 mod scaling;
 mod scheduler;
 mod settings;

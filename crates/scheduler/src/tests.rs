@@ -13,6 +13,7 @@ mod play;
 mod random;
 mod reaping;
 mod retries;
+mod sanity;
 mod scaling;
 mod scenarios;
 mod slow;
