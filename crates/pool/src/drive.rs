@@ -95,6 +95,7 @@ use crate::error::PoolError;
 pub(crate) use collect::glances::Glance;
 use observer::Observer;
 use outcome::EventData;
+pub(crate) use outcome::panicked;
 use owner::Role;
 pub(crate) use room::Place;
 pub use shared::Shared;

@@ -115,6 +115,11 @@ pub enum TaskErrorKind {
         /// Description of the failure, with the names that the worker knows.
         message: String,
     },
+    /// The task needs a resource of which its pool never has enough.
+    Needs {
+        /// Description of what is missing.
+        message: String,
+    },
     /// The pool cannot start workers anymore.
     PoolBroken {
         /// Reason for the failure.
@@ -159,6 +164,7 @@ impl TaskErrorKind {
             Self::Killed => "killed",
             Self::Codec { .. } => "codec",
             Self::Function { .. } => "function",
+            Self::Needs { .. } => "needs",
             Self::PoolBroken { .. } => "pool_broken",
             Self::PoolClosed => "pool_closed",
             Self::Forked => "forked",

@@ -75,6 +75,8 @@ pub use error::EmitError;
 pub use key::Key;
 #[doc(hidden)]
 pub use key::problem_of_name;
+#[doc(hidden)]
+pub use panic_capture::call_here;
 pub use program::Connectors;
 pub use registered::FUNCTIONS;
 pub use sections::{SectionGuard, expires};

@@ -152,6 +152,18 @@ pub(crate) fn run<T>(
     outcome
 }
 
+/// Calls a function of a pool without workers, on the thread that asks for its value.
+///
+/// # Errors
+/// Returns the report of a panic.
+pub fn call_here<T>(call: impl FnOnce() -> T) -> Result<T, Box<PanicReport>> {
+    install();
+    let outside = STATE.get();
+    let outcome = run(call, || {});
+    STATE.set(outside);
+    outcome
+}
+
 /// Records a panic and returns `true` if this thread is inside `run`.
 fn note(panic: &PanicHookInfo<'_>) -> bool {
     if !is_running() {

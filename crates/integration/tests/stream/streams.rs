@@ -329,7 +329,8 @@ fn a_stream_without_workers_runs_in_the_caller() {
     assert!(pool.worker_pids().is_empty(), "no worker was started");
     let panics = pool.stream(picky).workers(0).start().unwrap();
     panics.put(14).unwrap();
-    assert!(panics.recv().unwrap().result.unwrap_err().is_panic());
+    let error = panics.recv().unwrap().result.unwrap_err();
+    assert!(error.is_panic() && error.to_string().contains("common.rs:"), "{error}");
     panics.put(5).unwrap();
     assert_eq!((panics.reset(), panics.try_recv().is_none()), (1, true));
 }

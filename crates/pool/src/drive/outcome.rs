@@ -80,16 +80,17 @@ fn decode_value<'a>(
         }
         wire::Outcome::Offered(_) => return Err("offered a value that is not a task's".to_owned()),
         wire::Outcome::Buffered(buffered) => Ok(decode_buffered(*buffered, due, reachable)?),
-        wire::Outcome::Panicked(report) => {
-            let PanicReport { message, location, backtrace } = *report;
-            let location = location.unwrap_or_else(|| "unknown".to_owned());
-            Err(TaskErrorKind::Panicked { message, location, backtrace })
-        }
+        wire::Outcome::Panicked(report) => Err(panicked(*report)),
         wire::Outcome::ArgumentCodec(message) | wire::Outcome::ResultCodec(message) => {
             Err(TaskErrorKind::Codec { message })
         }
         wire::Outcome::UnknownFunction(message) => Err(TaskErrorKind::Function { message }),
     })
+}
+
+pub(crate) fn panicked(report: PanicReport) -> TaskErrorKind {
+    let location = report.location.unwrap_or_else(|| "unknown".to_owned());
+    TaskErrorKind::Panicked { message: report.message, location, backtrace: report.backtrace }
 }
 
 /// Returns an encoded value with its buffers.

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock;
 use brigade_wire::Attempt;
+use brigade_worker::call_here;
 
 use super::task::Task;
 use super::{Full, Item, Stream};
-use crate::error::{TaskError, TaskErrorKind};
+use crate::drive::panicked;
+use crate::error::TaskError;
 use crate::when_full::WhenFull;
 use brigade_task::function::Here;
 
@@ -34,9 +35,8 @@ impl<A, R> Stream<A, R> {
             }
         };
         let started = Instant::now();
-        let result = catch_panic(|| here(self.seed_of(id), input)).map_err(|message| {
-            let (location, backtrace) = ("unknown".to_owned(), String::new());
-            let kind = TaskErrorKind::Panicked { message, location, backtrace };
+        let result = call_here(|| here(self.seed_of(id), input)).map_err(|report| {
+            let kind = panicked(*report);
             let label = self.settings.task.label.clone();
             TaskError::new(kind).of_task(self.shared.next_task_ids(1), Attempt::first(), label)
         });

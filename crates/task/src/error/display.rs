@@ -65,10 +65,7 @@ impl TaskError {
             }
             TaskErrorKind::LimitExceeded { limit, used } => {
                 write!(out, " exceeded its limit of {limit}")?;
-                match used {
-                    Some(used) => write!(out, " (used {used})"),
-                    None => Ok(()),
-                }
+                used.map_or(Ok(()), |used| write!(out, " (used {used})"))
             }
             TaskErrorKind::Denied { call, pid } => write!(
                 out,
@@ -90,6 +87,7 @@ impl TaskError {
                 let message = Printable(message);
                 write!(out, " called a function that its worker does not know: {message}")
             }
+            TaskErrorKind::Needs { message } => write!(out, " can never run: {message}"),
             TaskErrorKind::PoolBroken { reason } => {
                 write!(out, " cannot run, the pool is broken: {reason}")
             }

@@ -156,6 +156,7 @@ fn parts(kind: &TaskErrorKind) -> (u8, Vec<&str>, Vec<i64>) {
             [Some(*limit), *used].into_iter().flatten().flat_map(limit_parts).collect(),
         ),
         TaskErrorKind::Denied { call, pid } => (14, vec![call], vec![(*pid).into()]),
+        TaskErrorKind::Needs { message } => (15, vec![message], vec![]),
     }
 }
 
@@ -197,6 +198,7 @@ fn kind_of(code: u8, texts: Vec<String>, numbers: &[i64]) -> TaskErrorKind {
             call: calls::named(&text()).map_or("unknown", |line| line.name),
             pid: unsigned(0),
         },
+        15 => TaskErrorKind::Needs { message: text() },
         newer => TaskErrorKind::PoolBroken {
             reason: format!(
                 "a newer version of Brigade reports a failure of kind {newer}, which this one does not know: {}",
@@ -278,6 +280,7 @@ mod tests {
             (limit(), proptest::option::of(limit()))
                 .prop_map(|(limit, used)| TaskErrorKind::LimitExceeded { limit, used }),
             any::<u32>().prop_map(|pid| TaskErrorKind::Denied { call: "socket", pid }),
+            text().prop_map(|message| TaskErrorKind::Needs { message }),
         ]
     }
 

@@ -93,7 +93,6 @@ impl<A> SubmitError<A> {
     /// Converts the failure to the outcome of a task, for iterators that yield outcomes.
     #[doc(hidden)]
     pub fn into_task_error(self) -> TaskError {
-        let message = self.kind.to_string();
         TaskError::new(match self.kind {
             SubmitErrorKind::PoolBroken { reason } => TaskErrorKind::PoolBroken { reason },
             SubmitErrorKind::Codec { message } => TaskErrorKind::Codec { message },
@@ -101,8 +100,10 @@ impl<A> SubmitError<A> {
             SubmitErrorKind::Forked => TaskErrorKind::Forked,
             SubmitErrorKind::PoolClosed => TaskErrorKind::PoolClosed,
             SubmitErrorKind::Disconnected { reason } => TaskErrorKind::Disconnected { reason },
-            SubmitErrorKind::Needs { .. } => TaskErrorKind::Function { message },
-            SubmitErrorKind::TooLarge { .. } => TaskErrorKind::Codec { message },
+            SubmitErrorKind::Needs { message } => TaskErrorKind::Needs { message },
+            large @ SubmitErrorKind::TooLarge { .. } => {
+                TaskErrorKind::Codec { message: large.to_string() }
+            }
             // The pool is still open; the task was given up before it started.
             SubmitErrorKind::Full | SubmitErrorKind::TimedOut => TaskErrorKind::Cancelled,
         })
