@@ -235,7 +235,7 @@ impl fmt::Display for Ending {
 }
 
 impl StartFailure {
-    pub(crate) fn of_program(program: &str, error: &LaunchError) -> Self {
+    pub(crate) fn of_program(program: &str, is_sandboxed: bool, error: &LaunchError) -> Self {
         use brigade_sys::launch::LaunchStage;
         let cause = error.cause();
         let message = match (error.stage(), cause.kind(), cause.raw_os_error()) {
@@ -246,6 +246,12 @@ impl StartFailure {
             }
             (LaunchStage::Program, io::ErrorKind::NotFound, _) => {
                 format!("program `{program}` not found on PATH")
+            }
+            (LaunchStage::Program, io::ErrorKind::PermissionDenied, _) if is_sandboxed => {
+                format!(
+                    "`{program}` cannot be executed in its sandbox: allow its folder with \
+                     `execute`, if the file has execute permission"
+                )
             }
             (LaunchStage::Program, io::ErrorKind::PermissionDenied, _) => {
                 format!("`{program}` is not executable: it must be a file with execute permission")

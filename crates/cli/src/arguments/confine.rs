@@ -17,7 +17,8 @@ pub(crate) struct SandboxOptions {
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub(crate) sandbox: Option<Level>,
 
-    /// Let jobs in the sandbox read a file, or a directory and everything below; may be repeated
+    /// Let jobs in the sandbox read a file, or a directory and everything below; may be repeated,
+    /// and contain replacement strings of `brigade run`, as may the paths of the next two
     #[arg(long, value_name = "PATH", requires = "sandbox", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Vec<PathBuf>,
 
@@ -70,6 +71,12 @@ pub(crate) struct LimitOptions {
 }
 
 impl SandboxOptions {
+    /// Returns `true` if the paths may have replacement strings, so that each job has its own.
+    pub(crate) fn differs(&self) -> bool {
+        let mut paths = [&self.read, &self.write, &self.execute].into_iter().flatten();
+        paths.any(|path| path.as_os_str().as_encoded_bytes().contains(&b'{'))
+    }
+
     pub(crate) fn rights(&self) -> Rights {
         Rights {
             level: self.sandbox,

@@ -1,16 +1,21 @@
 //! Applies to the jobs of an input what options say about each of them: tag, directory, variables
 //! and shell.
 
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
 use miette::{IntoDiagnostic, Report, miette};
 
 use super::{Entry, Fetch, Input};
 use crate::arguments::{JobOptions, Run};
+use crate::confine::{Resources, Rights, confinement};
 use crate::printer::Tag;
 use crate::template::{Grammar, Template, TemplateError};
+
+type Problem = Box<dyn Error + Send + Sync>;
 
 /// The options of each job, parsed. The texts may contain replacement strings.
 #[derive(Debug, Clone)]
@@ -20,6 +25,17 @@ pub(crate) struct Adjustments {
     folder: Option<Template>,
     variables: Vec<(OsString, Template)>,
     shell: Option<OsString>,
+    confined: Option<Confined>,
+}
+
+/// A confinement whose paths differ from job to job.
+#[derive(Debug, Clone)]
+struct Confined {
+    /// Without the paths.
+    rights: Rights,
+    resources: Resources,
+    /// Those to read, to write and to execute.
+    paths: [Vec<Template>; 3],
 }
 
 /// An input whose jobs are adjusted.
@@ -53,10 +69,15 @@ impl Adjustments {
             folder: wd.as_ref().map(|folder| text_of_start("--wd", folder, grammar)).transpose()?,
             variables,
             shell: options.dialect.shell.as_ref().or(shell).cloned(),
+            confined: options
+                .sandbox
+                .differs()
+                .then(|| Confined::new(options, grammar))
+                .transpose()?,
         })
     }
 
-    fn apply(&self, entry: &mut Entry) -> Result<(), TemplateError> {
+    fn apply(&self, entry: &mut Entry) -> Result<(), Problem> {
         let (number, arguments) = (entry.number, entry.arguments.as_slice());
         let mut job = entry.job.clone();
         if let Some(tag) = &self.tag {
@@ -71,8 +92,42 @@ impl Adjustments {
         if let Some(shell) = &self.shell {
             job = job.in_shell(shell);
         }
+        if let Some(confined) = &self.confined {
+            let rights = confined.rights(number, arguments)?;
+            let made = confinement(&rights, confined.resources);
+            if let Some(made) = made.map_err(|problem| format!("job {number}: {problem}"))? {
+                job = job.confinement(made);
+            }
+        }
         entry.job = job;
         Ok(())
+    }
+}
+
+impl Confined {
+    fn new(options: &Run, grammar: &Grammar) -> Result<Self, Report> {
+        let mut rights = options.sandbox.rights();
+        let parsed = |option, paths: &mut Vec<PathBuf>| {
+            let texts =
+                paths.drain(..).map(|path| text_of_start(option, path.as_os_str(), grammar));
+            texts.collect::<Result<Vec<_>, _>>()
+        };
+        let paths = [
+            parsed("--read", &mut rights.read)?,
+            parsed("--write", &mut rights.write)?,
+            parsed("--execute", &mut rights.execute)?,
+        ];
+        Ok(Self { rights, resources: options.limits.resources(), paths })
+    }
+
+    fn rights(&self, number: u64, arguments: &[OsString]) -> Result<Rights, TemplateError> {
+        let path = |text: &Template| {
+            text.line(number, arguments).map(|path| PathBuf::from(OsString::from_vec(path)))
+        };
+        let [read, write, execute] = &self.paths;
+        let filled = |texts: &[Template]| texts.iter().map(path).collect::<Result<Vec<_>, _>>();
+        let (read, write, execute) = (filled(read)?, filled(write)?, filled(execute)?);
+        Ok(Rights { read, write, execute, ..self.rights.clone() })
     }
 }
 
@@ -113,7 +168,7 @@ impl Adjusted {
         match fetch {
             Fetch::Entry(mut entry) => match self.adjustments.apply(&mut entry) {
                 Ok(()) => Fetch::Entry(entry),
-                Err(error) => Fetch::Failed(Box::new(error)),
+                Err(error) => Fetch::Failed(error),
             },
             other => other,
         }

@@ -100,9 +100,12 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     if let Some(line) = &options.canary {
         builder = builder.canary(Job::shell(line));
     }
-    let confinement = confine::confinement(&options.sandbox.rights(), options.limits.resources());
-    if let Some(confinement) = confinement.map_err(|problem| miette!("{problem}"))? {
-        builder = builder.confinement(confinement);
+    if !options.sandbox.differs() {
+        let rights = options.sandbox.rights();
+        let confinement = confine::confinement(&rights, options.limits.resources());
+        if let Some(confinement) = confinement.map_err(|problem| miette!("{problem}"))? {
+            builder = builder.confinement(confinement);
+        }
     }
     if let Some(bytes) = options.memfree {
         builder = builder.least_memory(bytes);

@@ -36,6 +36,40 @@ fn a_strict_job_may_lower_limits_and_make_an_allowed_call() {
 }
 
 #[test]
+fn a_program_that_the_sandbox_forbids_is_named_with_the_remedy() {
+    let dir = TestDir::new();
+    dir.write("program", "#!/bin/sh\n");
+    let run = |options: &[&str]| {
+        dir.run(&[&["--sandbox", "strict"], options, &["--", "./program", ":::", "x"]].concat())
+    };
+    let refused = run(&["--read", "program"]);
+    assert!(refused.stderr.contains("allow its folder with `execute`"), "{}", refused.stderr);
+}
+
+#[test]
+fn each_job_has_the_paths_of_its_replacement_strings() {
+    let dir = TestDir::new();
+    for name in ["a", "b"] {
+        std::fs::create_dir(dir.path(name)).expect("a new folder");
+    }
+    let job = "echo {#} > {}/own; echo {#} > b/foreign #";
+    let run = |jobs: &[&str]| {
+        let strict = ["--sandbox", "strict", "--write", "{}", "--shell", "--", job, ":::"];
+        dir.run(&[&strict[..], jobs].concat())
+    };
+    run(&["a"]);
+    assert!(dir.path("a/own").exists() && !dir.path("b/foreign").exists());
+    assert_eq!(run(&["b"]).status, 0);
+    assert!(dir.path("b/own").exists() && dir.path("b/foreign").exists());
+    let missing = run(&["gone"]);
+    assert!(
+        missing.stderr.contains("job 1") && missing.stderr.contains("gone"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
 fn an_isolated_job_sees_no_other_file() {
     let dir = TestDir::new();
     dir.write("in", "input\n");

@@ -111,12 +111,15 @@ impl Local {
             is_worker: false,
         };
         let launched = self.launcher.launch(slot, &prepared, &start);
-        let process = launched.map_err(|error| match (error.stage(), &attempt.job.folder) {
-            (LaunchStage::Folder, Some(folder)) => {
+        let process = launched.map_err(|error| {
+            if let (LaunchStage::Folder, Some(folder)) = (error.stage(), &attempt.job.folder) {
                 let (folder, cause) = (folder.display(), error.cause());
-                StartFailure::other(format!("cannot enter its directory {folder}: {cause}"))
+                return StartFailure::other(format!(
+                    "cannot enter its directory {folder}: {cause}"
+                ));
             }
-            _ => StartFailure::of_program(&command.program.to_string_lossy(), &error),
+            let program = command.program.to_string_lossy();
+            StartFailure::of_program(&program, start.confinement.sandbox.is_some(), &error)
         })?;
         drop(theirs);
         self.generation = self.generation.wrapping_add(1);
