@@ -79,26 +79,27 @@
 //! behind a cargo feature of its name.
 //!
 //! # Cargo features
-//! - `bytemuck` (default): `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.
+//! - `bytemuck`: `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.
 //! - `bytes`: `bytes::Bytes` from a `SharedBuf`, without a copy, and from that Arrow buffers.
 //! - `ndarray`: `SharedBuf::array`, a view in several dimensions. Implies `bytemuck`.
 //! - `cluster`: `brigade::cluster` runs tasks on many machines, over NATS JetStream.
 //! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
 //!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
 //! - `futures` (default): the items of a [`stream`] as a `futures_core::Stream`.
-//! - `ipc` (default): `Link::Ipc`. A *link* carries messages to workers. The usual one is shared
+//! - `ipc`: `Link::Ipc`. A *link* carries messages to workers. The usual one is shared
 //!   memory, and this one is sockets.
 //! - `recording` (default): [`metrics`] and [`Pool::snapshot`].
-//! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
+//! - `runner`: `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
 //! - `report`: `brigade::runner::Report`, the page and the trace of a run.
-//! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
+//! - `timer`: `brigade::timer` kills processes that exceed a deadline.
 //! - `status`: `brigade::status` and `Pool::serve_status`, a live view for browsers.
 //! - `metrics`: snapshots for the recorder of the crate `metrics`.
 //! - `sandbox`: `PoolBuilder::sandbox`, what workers may do, enforced by the kernel.
 //! - `trace-export`: `PoolBuilder::trace`, a timeline of a pool that Perfetto opens.
 //! - `backtrace`: crash reports with all calls, functions and lines.
 //!
-//! A program that needs only the pool can turn the default features off.
+//! The default features are what most pools need. A program that pins no workers and reads no
+//! numbers can turn them off, too.
 //!
 //! # Requirements
 //! Brigade runs on 64-bit Linux, 5.11 or later. [Kernels] says which feature needs a newer one.
