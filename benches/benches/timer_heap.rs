@@ -7,8 +7,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use brigade_base::{TimerHeap, TimerKey};
 use brigade_testkit::Random;
-use brigade_time::{TimerHeap, TimerKey};
 use criterion::{BenchmarkId, Criterion, Throughput};
 
 const SIZES: [usize; 2] = [1_000, 1_000_000];

@@ -24,7 +24,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brigade_time::TimerHeap;
+use brigade_base::TimerHeap;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]

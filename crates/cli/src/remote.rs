@@ -13,7 +13,7 @@ use std::thread;
 
 use brigade::cluster::{Cluster, ClusterStatus, Endpoint};
 use brigade::runner::{Client, Limit, Resume, Runner, Summary};
-use brigade_ids::stable_hash;
+use brigade_base::stable_hash;
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments::{JobCount, Run};

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use brigade_resources::Resource;
+use brigade_base::Resource;
 use brigade_scheduler::Shutdown;
 use brigade_supervisor::{Initializer, Stdio};
 use brigade_sys::executable::EntryPoint;

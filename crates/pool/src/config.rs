@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_resources::Inventory;
+use brigade_base::Inventory;
 use brigade_sandbox::{Groups, Limits, SandboxReport};
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Settings, Shutdown};

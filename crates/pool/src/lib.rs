@@ -73,7 +73,7 @@ mod when_full;
 #[cfg(not(feature = "cores"))]
 use no_cores as cores;
 
-pub use brigade_resources::Resource;
+pub use brigade_base::Resource;
 pub use brigade_sandbox::{Hold, Layer, Limit, Limits, SandboxReport};
 #[cfg(feature = "sandbox")]
 pub use brigade_sandbox::{Sandbox, SandboxError};

@@ -1,6 +1,6 @@
 //! The resources that tasks need, by the names that the pool declared.
 
-use brigade_resources::{Inventory, Needs};
+use brigade_base::{Inventory, Needs};
 
 use crate::error::SubmitErrorKind;
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use brigade_base::{Inventory, Resource, Retry};
 use brigade_cores::{CorePool, Policy, Smt};
-use brigade_resources::{Inventory, Resource};
 use brigade_sys::descriptor_limit;
-use brigade_time::Retry;
 
 use crate::confinement::Confinement;
 use crate::cores::{Cores, Shape};

@@ -19,8 +19,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use brigade_base::stable_hash;
 use brigade_cores::CpuSet;
-use brigade_ids::stable_hash;
 use brigade_sys::file_lock;
 
 use crate::error::ResumeError;

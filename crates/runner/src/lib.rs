@@ -77,9 +77,8 @@ mod stopper;
 mod summary;
 
 pub use block_streams::{BlockStream, BlockStreams};
-pub use brigade_resources::Resource;
+pub use brigade_base::{Resource, Retry};
 pub use brigade_supervisor::{Captured, MAX_IN_MEMORY};
-pub use brigade_time::Retry;
 pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, MAX_JOBS, STOP_GRACE};
 pub use client::{Client, Supply};
 pub use confinement::Confinement;

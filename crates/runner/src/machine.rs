@@ -26,8 +26,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_base::{Escalation, Monotonic, TimerHeap, TimerKey};
 use brigade_sys::process::Signal;
-use brigade_time::{Escalation, Monotonic, TimerHeap, TimerKey};
 
 use crate::event::{Need, Reason};
 use crate::halt::Finished;

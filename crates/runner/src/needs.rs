@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brigade_resources::{Grant, Inventory, Ledger, ResourceError, variables_in};
+use brigade_base::{Grant, Inventory, Ledger, ResourceError, variables_in};
 use brigade_sys::sync::Mutex;
 
 use crate::job::Job;

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use brigade_base::Monotonic;
 use brigade_sys::clock;
-use brigade_time::Monotonic;
 
 use crate::event::Event;
 use crate::runner::Runner;

@@ -12,7 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use brigade_ids::stable_hash;
+use brigade_base::stable_hash;
 
 /// A directory of results.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Keeps every deadline of the scheduler in one heap, so that the next one is known at once.
 
-use brigade_time::{Monotonic, TimerHeap, TimerKey};
+use brigade_base::{Monotonic, TimerHeap, TimerKey};
 
 use crate::TaskKey;
 

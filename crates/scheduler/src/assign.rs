@@ -4,7 +4,7 @@
 //! prefetched; see [`prefetch`](crate::prefetch). Prefetched tasks that have not started are taken
 //! back for a worker that becomes idle; see [`balance`](crate::balance).
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 
 use crate::{Action, Outbox, Scheduler, TaskData, TaskEnd, TaskKey, WorkerState};
 

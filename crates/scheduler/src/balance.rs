@@ -1,6 +1,6 @@
 //! Moves prefetched tasks to workers that are idle.
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 
 use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskKey};
 

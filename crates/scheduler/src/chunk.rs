@@ -8,8 +8,7 @@
 //! failed become a task together, which waits for their next attempt. Each part keeps the time of
 //! submission, the deadlines and the retries of the whole.
 
-use brigade_ids::WorkerId;
-use brigade_time::Monotonic;
+use brigade_base::{Monotonic, WorkerId};
 
 use crate::{
     FailedItems, InterruptedAttempt, KillCause, Outbox, RetryWhy, Returned, Scheduler, TaskData,

@@ -4,7 +4,7 @@
 //! Events leave marks: a task *arrived* in the queue, a worker was *freed* of a frame, or the
 //! workers *changed*. Without marks there is next to nothing to do.
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 
 use crate::alarms::PoolAlarm;
 use crate::{Outbox, Scheduler, TaskData};

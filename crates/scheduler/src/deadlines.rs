@@ -5,8 +5,7 @@
 //! (`Action::Observe`), and the timer is armed again if the task started later than assumed. A task
 //! is therefore never ended early, and as exactly as the driver keeps time.
 
-use brigade_ids::WorkerId;
-use brigade_time::Monotonic;
+use brigade_base::{Monotonic, WorkerId};
 
 use crate::alarms::Alarm;
 use crate::entry::TaskState;

@@ -1,7 +1,6 @@
 //! Handles the death of a worker: retries or fails its tasks, and replaces the process.
 
-use brigade_ids::WorkerId;
-use brigade_time::Monotonic;
+use brigade_base::{Monotonic, WorkerId};
 
 use crate::{
     Action, InterruptedAttempt, KillCause, Occupant, Outbox, RetryWhy, Scheduler, TaskData,

@@ -3,9 +3,7 @@
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
-use brigade_ids::{Attempt, TaskId};
-use brigade_resources::Needs;
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, Needs, TaskId};
 
 use crate::entry::{Rare, TaskEntry};
 use crate::slab::Slab;

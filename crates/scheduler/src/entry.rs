@@ -2,8 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use brigade_ids::{Attempt, TaskId};
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, TaskId};
 
 use crate::task::{Constraints, TaskData, TaskKey};
 

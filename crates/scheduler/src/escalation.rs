@@ -2,7 +2,7 @@
 //!
 //! The modes of a [shutdown](crate::Shutdown) are not such an escalation: see `lifecycle`.
 
-use brigade_time::{Escalation, Monotonic};
+use brigade_base::{Escalation, Monotonic};
 
 use crate::alarms::Alarm;
 use crate::worker::EndWorker;

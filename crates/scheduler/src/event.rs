@@ -6,9 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_ids::Revocation;
-use brigade_ids::{Attempt, TaskId, WorkerId};
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, Revocation, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{FailedItems, Failure};

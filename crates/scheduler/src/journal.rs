@@ -15,8 +15,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
-use brigade_ids::TaskId;
-use brigade_time::Monotonic;
+use brigade_base::{Monotonic, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::{Event, Outbox, Scheduler, Settings, TaskData};

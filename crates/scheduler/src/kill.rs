@@ -15,8 +15,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::WorkerId;
-use brigade_time::Monotonic;
+use brigade_base::{Monotonic, WorkerId};
 
 use crate::entry::{TaskEntry, TaskState};
 use crate::worker::PendingKill;

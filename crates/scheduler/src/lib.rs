@@ -32,9 +32,9 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use brigade_ids::TaskId;
+//! use brigade_base::TaskId;
 //! use brigade_scheduler::{Action, Event, Scheduler, Outbox, Settings, Submission};
-//! use brigade_time::Monotonic;
+//! use brigade_base::Monotonic;
 //!
 //! let settings = Settings {
 //!     workers: 1,
@@ -115,8 +115,7 @@ mod warm_up;
 mod worker;
 mod workers;
 
-pub use brigade_resources::{Grant, Needs, Resource};
-pub use brigade_time::Retry;
+pub use brigade_base::{Grant, Needs, Resource, Retry};
 pub use event::{
     Event, InterruptedAttempt, Observation, Returned, Stage, StartFailure, Usage, WorkerDeath,
 };

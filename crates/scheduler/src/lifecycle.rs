@@ -1,13 +1,13 @@
 //! The progress of a pool's life: running, broken, or a phase of its shutdown.
 //!
-//! A shutdown gets stronger step by step, but it is not an `Escalation` of `brigade_time`: its
+//! A shutdown gets stronger step by step, but it is not an `Escalation` of `brigade_base`: its
 //! times are promises to callers. Several requests are merged into the earliest of each time, and a
 //! phase that begins late does not move the times after it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 use serde::{Deserialize, Serialize};
 
 use crate::{KillCause, TaskEnd};

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 
 use crate::alarms::Alarm;
 use crate::task::Constraints;

@@ -7,8 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use brigade_ids::WorkerId;
-use brigade_resources::{Grant, Lanes, Ledger, Needs, Resource};
+use brigade_base::{Grant, Lanes, Ledger, Needs, Resource, WorkerId};
 
 use crate::task::{Rank, TaskKey};
 

@@ -5,8 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId, WorkerId};
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::RetryWhy;

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 
 use crate::alarms::{PoolAlarm, RescuePlan};
 use crate::prefetch::FEW;

@@ -8,7 +8,7 @@
 //!
 //! Tasks that are shorter than a wake-up are packed; see [`packing`](crate::packing).
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 
 use crate::{Outbox, Scheduler, TaskData, WorkerEntry};
 

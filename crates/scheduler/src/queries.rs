@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brigade_ids::{Attempt, WorkerId};
+use brigade_base::{Attempt, WorkerId};
 
 use crate::entry::TaskState;
 use crate::{

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 
 /// The pool breaks after this many failed starts in a row, each made after the failure of the one
 /// before.

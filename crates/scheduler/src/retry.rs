@@ -4,8 +4,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId, WorkerId};
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, TaskId, WorkerId};
 
 use crate::alarms::Alarm;
 use crate::task::Constraints;

@@ -1,8 +1,6 @@
 //! Takes tasks back before they start.
 
-use brigade_ids::Revocation;
-use brigade_ids::WorkerId;
-use brigade_time::Monotonic;
+use brigade_base::{Monotonic, Revocation, WorkerId};
 
 use crate::entry::TaskState;
 use crate::{Action, KillCause, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd, TaskRef};

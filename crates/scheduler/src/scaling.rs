@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::WorkerId;
-use brigade_time::Monotonic;
+use brigade_base::{Monotonic, WorkerId};
 
 use crate::alarms::PoolAlarm;
 use crate::{

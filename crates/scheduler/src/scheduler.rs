@@ -3,8 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId, WorkerId};
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, TaskId, WorkerId};
 
 use crate::alarms::{Alarm, Alarms, RescuePlan};
 use crate::entries::Removed;

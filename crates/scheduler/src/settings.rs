@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_resources::Resource;
+use brigade_base::Resource;
 use serde::{Deserialize, Serialize};
 
 use crate::{KillCause, TaskEnd};

@@ -13,8 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_ids::WorkerId;
-use brigade_time::Monotonic;
+use brigade_base::{Monotonic, WorkerId};
 
 use crate::alarms::PoolAlarm;
 use crate::{

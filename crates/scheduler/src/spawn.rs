@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use brigade_ids::WorkerId;
-use brigade_time::Monotonic;
+use brigade_base::{Monotonic, WorkerId};
 
 use crate::alarms::PoolAlarm;
 use crate::{

@@ -4,9 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_ids::TaskId;
-use brigade_resources::Needs;
-use brigade_time::{Monotonic, Retry, TimerKey};
+use brigade_base::{Monotonic, Needs, Retry, TaskId, TimerKey};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Index of a task in the scheduler. It is reused after the task has ended, so it is always paired

@@ -7,9 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
-use brigade_ids::WorkerId;
-use brigade_resources::{Grant, Resource};
-use brigade_time::Monotonic;
+use brigade_base::{Grant, Monotonic, Resource, WorkerId};
 
 use crate::entries::{Entries, Removed};
 use crate::entry::TaskState;

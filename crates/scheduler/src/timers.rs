@@ -1,6 +1,6 @@
 //! Handles the alarms that are due.
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 
 use crate::alarms::{Alarm, PoolAlarm};
 use crate::{Action, Outbox, Phase, Scheduler, Shutdown, TaskData};

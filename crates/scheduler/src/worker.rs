@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use brigade_ids::{Attempt, TaskId, WorkerId};
-use brigade_time::{Escalation, Monotonic, TimerKey};
+use brigade_base::{Attempt, Escalation, Monotonic, TaskId, TimerKey, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::TaskKey;

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use brigade_ids::WorkerId;
+use brigade_base::WorkerId;
 
 use crate::TaskKey;
 use crate::worker::{Occupant, WorkerEntry, WorkerState};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-pub use brigade_time::Monotonic;
+pub use brigade_base::Monotonic;
 
 /// Returns the current time.
 #[inline]

@@ -65,7 +65,7 @@ mod waiting;
 pub use abort_on_drop::AbortOnDrop;
 #[cfg(feature = "futures")]
 pub use as_stream::{AsStream, PollNext};
-pub use brigade_time::Retry;
+pub use brigade_base::Retry;
 pub use completed::{AsCompleted, as_completed};
 pub use error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
 pub use executor::Executor;

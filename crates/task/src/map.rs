@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use brigade_time::Retry;
+use brigade_base::Retry;
 use serde::de::DeserializeOwned;
 
 use crate::timeout::{NextUntil, Timeout};

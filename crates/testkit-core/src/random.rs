@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::time::Duration;
 
-use brigade_ids::SplitMix64;
+use brigade_base::SplitMix64;
 
 /// A generator that yields the same numbers for the same seed. Good enough for tests only.
 #[derive(Debug, Clone)]

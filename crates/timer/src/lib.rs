@@ -55,8 +55,8 @@ mod request;
 mod scope;
 mod server;
 
+pub use brigade_base::{Fired, Monotonic, TimerHeap, TimerKey};
 pub use brigade_sys::process::{ForeignProcess, Signal, Swept};
-pub use brigade_time::{Fired, Monotonic, TimerHeap, TimerKey};
 pub use client::{ADDRESS_VARIABLE, TimerClient, TimerGuard, configure, expires};
 pub use error::{ClientError, ServerError};
 pub use escalation::{ESCALATION_LIMIT, Escalation};

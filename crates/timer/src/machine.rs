@@ -13,7 +13,7 @@
 //! ```
 //! The machine does not know the steps of an escalation: the reaper, which may be the user's,
 //! chooses each of them and the pause after it, and may go on forever. So this is a repetition, not
-//! a [`brigade_time::Escalation`], whose steps are fixed when it begins.
+//! a [`brigade_base::Escalation`], whose steps are fixed when it begins.
 //!
 //! A process is reaped once, however many of its timers have expired. A process that exits is
 //! forgotten at once, in any state.
@@ -23,8 +23,8 @@ mod expired;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use brigade_base::{Monotonic, TimerHeap, TimerKey};
 use brigade_sys::process::Swept;
-use brigade_time::{Monotonic, TimerHeap, TimerKey};
 
 use crate::escalation::Escalation;
 use crate::event::{ExpiredTimer, TimerEvent};

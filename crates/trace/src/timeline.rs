@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{io, mem};
 
-use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_base::{Attempt, TaskId, WorkerId};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::process::Exit;
 use brigade_sys::sync::{Condvar, Mutex};

@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::MessageError;
 use crate::fork::{ForkRequest, FromForkServer, Serve};
-use crate::ids::WorkerId;
 use crate::worker_event::EventLevel;
+use brigade_base::WorkerId;
 
 /// A handshake packet from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

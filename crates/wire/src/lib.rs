@@ -58,12 +58,10 @@ pub mod version;
 pub mod worker_event;
 pub mod worker_thread;
 
-use brigade_ids as ids;
-
+pub use brigade_base::{Attempt, TaskId, WorkerId, seed_of_input, stable_hash};
 pub use brigade_codec as codec;
 pub use brigade_codec::CodecError;
 pub use error::MessageError;
-pub use ids::{Attempt, TaskId, WorkerId, seed_of_input, stable_hash};
 pub use location::Location;
 pub use message::{
     Chunk, Finished, FinishedInline, FromWorker, Function, Item, Kept, Run, RunInline, RunLimits,

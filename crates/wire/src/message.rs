@@ -40,9 +40,9 @@ use brigade_sys::clock::Monotonic;
 use brigade_sys::numbers::Unit;
 
 use crate::error::MessageError;
-use crate::ids::{Attempt, TaskId};
 use crate::location::Location;
 use crate::outcome::Outcome;
+use brigade_base::{Attempt, TaskId};
 pub use finished_inline::FinishedInline;
 pub use function::Function;
 pub use limits::RunLimits;

@@ -55,8 +55,8 @@ use brigade_sys::fetch::fetch_for_writing;
 use brigade_sys::segment::Segment;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use crate::ids::Revocation;
-use crate::ids::{Attempt, TaskId};
+pub use brigade_base::Revocation;
+use brigade_base::{Attempt, TaskId};
 pub use grant::Grant;
 
 /// The state of an entry.

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use brigade_resources::{amount_in, indices_in, variables_in};
+use brigade_base::{amount_in, indices_in, variables_in};
 use brigade_sys::affinity;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::sync::Mutex;

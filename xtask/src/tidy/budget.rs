@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 79_533;
+const SUM: usize = 79_523;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -33,6 +33,7 @@ const LONG: usize = 60;
 
 /// The budgets of crates.
 const BUDGETS: &[(&str, usize)] = &[
+    ("base", 900),
     ("brigade", 200),
     ("cli", 10700),
     ("cluster", 9600),
@@ -41,12 +42,10 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crash", 1200),
     ("elsewhere", 1200),
     ("escape", 1300),
-    ("ids", 100),
     ("integration", 5340),
     ("link-ipc", 700),
     ("metrics", 1900),
     ("pool", 10830),
-    ("resources", 400),
     ("runner", 5500),
     ("sandbox", 1600),
     ("scheduler", 4550),
@@ -57,7 +56,6 @@ const BUDGETS: &[(&str, usize)] = &[
     ("testkit", 1000),
     ("testkit-core", 300),
     ("testkit-sys", 230),
-    ("time", 400),
     ("timer", 1900),
     ("trace", 500),
     ("windows", 300),

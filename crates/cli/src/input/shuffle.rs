@@ -1,6 +1,6 @@
 //! Shuffles jobs.
 
-use brigade_ids::SplitMix64;
+use brigade_base::SplitMix64;
 
 use super::{Entry, Fetch, Input, Ready};
 

@@ -15,7 +15,7 @@ use brigade::runner::{
     StartFailure,
 };
 use brigade::{Key, worker};
-use brigade_ids::stable_hash;
+use brigade_base::stable_hash;
 use serde::{Deserialize, Serialize};
 
 use crate::confine::{self, Resources, Rights};

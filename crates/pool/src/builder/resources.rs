@@ -1,6 +1,6 @@
 //! Resources that tasks share.
 
-use brigade_resources::Resource;
+use brigade_base::Resource;
 
 use super::PoolBuilder;
 use crate::Pool;

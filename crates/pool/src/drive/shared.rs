@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use brigade_resources::Inventory;
+use brigade_base::Inventory;
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef, WorkerStatus};
 use brigade_supervisor::{Jobs, Orders, Supervisor, note};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use brigade_base::Monotonic;
 use brigade_sys::clock;
-use brigade_time::Monotonic;
 
 /// The time of a run.
 #[derive(Debug)]

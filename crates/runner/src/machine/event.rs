@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use brigade_base::Monotonic;
 use brigade_sys::process::{Exit, Signal};
-use brigade_time::Monotonic;
 
 use super::{Attempt, Verdict};
 use crate::event::{Need, Reason};

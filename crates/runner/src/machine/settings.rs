@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use brigade_time::Retry;
+use brigade_base::Retry;
 
 use crate::halt::Halt;
 use crate::job::Job;

@@ -11,8 +11,8 @@
 
 use std::time::Duration;
 
+use brigade_base::{Escalation, Monotonic, TimerHeap};
 use brigade_sys::process::Signal;
-use brigade_time::{Escalation, Monotonic, TimerHeap};
 
 use super::{Action, Cause, Machine, Notice, Phase, Running, Timer};
 use crate::event::Reason;

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroUsize;
 
+use brigade_base::Retry;
 use brigade_sys::process::Exit;
-use brigade_time::Retry;
 use proptest::prelude::*;
 
 use super::*;

@@ -5,7 +5,7 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_base::{Attempt, TaskId, WorkerId};
 
 use super::*;
 use crate::{InterruptedAttempt, Returned, Submission, WorkerDeath};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::WorkerId;
+use brigade_base::WorkerId;
 
 use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState, answers};
 use super::model::Data;

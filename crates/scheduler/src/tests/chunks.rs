@@ -1,6 +1,6 @@
 //! Chunks: their items end, run again and expire by the rules for tasks.
 
-use brigade_ids::{Attempt, TaskId};
+use brigade_base::{Attempt, TaskId};
 
 use super::world::{MILLI, World, settings, started};
 use crate::{Constraints, Event, Returned, Settings, TaskEnd};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use brigade_time::Monotonic;
+use brigade_base::Monotonic;
 
 use super::fake_worker::{FakePhase, Frame, FrameState};
 use super::world::{MILLI, World, settings};

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use brigade_ids::{Attempt, Revocation, TaskId, WorkerId};
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, Revocation, TaskId, WorkerId};
 
 use super::model::Data;
 use crate::{

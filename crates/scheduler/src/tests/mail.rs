@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::{Attempt, WorkerId};
+use brigade_base::{Attempt, WorkerId};
 
 use super::fake_worker::answers;
 use super::model::Data;

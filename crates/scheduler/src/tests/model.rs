@@ -11,9 +11,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId, WorkerId};
-use brigade_resources::Needs;
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, Needs, TaskId, WorkerId};
 
 use crate::{Constraints, Failure, KillCause, Settings, TaskData, TaskEnd};
 

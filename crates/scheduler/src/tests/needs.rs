@@ -1,6 +1,6 @@
 //! Tasks that need resources: one promise per test.
 
-use brigade_resources::{Need, Needs};
+use brigade_base::{Need, Needs};
 
 use super::world::{MILLI, World, settings, started};
 use crate::{Constraints, Event, Failure, KillCause, Resource, Retry, Settings, TaskEnd};

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::{TaskId, WorkerId};
-use brigade_resources::{Need, Needs};
+use brigade_base::{Need, Needs, TaskId, WorkerId};
 use proptest::prelude::*;
 
 use super::fake_worker::FakePhase;

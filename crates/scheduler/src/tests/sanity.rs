@@ -1,6 +1,6 @@
 //! Checks every invariant of the scheduler.
 
-use brigade_time::Escalation;
+use brigade_base::Escalation;
 
 use crate::alarms::PoolAlarm;
 use crate::entry::TaskState;

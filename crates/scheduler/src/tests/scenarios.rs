@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId};
+use brigade_base::{Attempt, TaskId};
 
 use super::world::{World, settings, started};
 use crate::{Event, KillCause, Settings, Shutdown, TaskEnd};

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId, WorkerId};
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, TaskId, WorkerId};
 
 use super::world::settings;
 use crate::{Action, Event, Outbox, Scheduler, Settings, Submission};

@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use brigade_ids::{Attempt, Revocation, TaskId, WorkerId};
-use brigade_time::Monotonic;
+use brigade_base::{Attempt, Monotonic, Revocation, TaskId, WorkerId};
 
 use super::fake_worker::{
     FakePhase, FakeWorker, Frame, FrameState, Progress, answers, failed_items, parts_of,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use brigade_ids::WorkerId;
+use brigade_base::WorkerId;
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Exit;
 use serde::Serialize;

@@ -5,7 +5,7 @@ use brigade_sys::clock::Monotonic;
 use super::IS_WORN;
 use super::outcome::VALUE;
 use super::words::{first_word, split_first_word};
-use crate::ids::{Attempt, TaskId};
+use brigade_base::{Attempt, TaskId};
 
 /// The end of an attempt whose value is in the message.
 ///

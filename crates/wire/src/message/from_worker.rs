@@ -9,7 +9,7 @@ use super::words::{Reader, first_word, push, split_first_word};
 use super::{Finished, FromWorker, IS_WORN, ITEM, Item, KEEPS, RELEASES, SKIPPED, WANTS, Wanted};
 use crate::buffers;
 use crate::error::MessageError;
-use crate::ids::{Attempt, TaskId};
+use brigade_base::{Attempt, TaskId};
 
 impl<'a> FromWorker<'a> {
     /// Appends everything but the payload to `head`.

@@ -2,7 +2,7 @@
 
 use super::RUN_OFFSET;
 use super::words::first_word;
-use crate::ids::{Attempt, TaskId};
+use brigade_base::{Attempt, TaskId};
 
 /// A task to run that has nothing rare, and whose argument is in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Monotonic;
+use crate::time::Monotonic;
 
 /// The progress of an escalation: the steps that are left, and the time of the next one.
 ///
@@ -11,7 +11,7 @@ use crate::Monotonic;
 /// takes two steps at once only if there is no time between them.
 ///
 /// ```
-/// use brigade_time::{Escalation, Monotonic};
+/// use brigade_base::{Escalation, Monotonic};
 /// use std::time::Duration;
 ///
 /// let second = Duration::from_secs(1);

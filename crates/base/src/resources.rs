@@ -1,12 +1,10 @@
 //! Counted resources: declared once, taken by what begins, given back by what ends.
 //!
-//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
-//!
 //! [`Resource`] says how much there is, [`Inventory`] has the names, and [`Needs`] what a task
 //! takes. [`Ledger`] does the counting, and [`Lanes`] decides who is next.
 //!
 //! ```
-//! use brigade_resources::{Inventory, Ledger, Resource};
+//! use brigade_base::{Inventory, Ledger, Resource};
 //!
 //! let mut inventory = Inventory::default();
 //! inventory.declare("gpu", Resource::Indexed(2))?;
@@ -19,15 +17,12 @@
 //! assert!(ledger.take(&one).is_none());
 //! ledger.give_back(first);
 //! # drop(second);
-//! # Ok::<(), brigade_resources::ResourceError>(())
+//! # Ok::<(), brigade_base::ResourceError>(())
 //! ```
 //!
 //! Invariants:
 //! - What is taken and what is left make up what was declared.
 //! - Whoever waits first gets what is given back first; those behind it get only what it leaves.
-//! - The same calls return the same values: no clock, no input or output, no thread, no randomness.
-
-#![forbid(unsafe_code)]
 
 mod error;
 mod inventory;

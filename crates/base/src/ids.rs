@@ -2,25 +2,13 @@
 //! protocol and the scheduler share. [`mix64`] makes seeds of ids and of other numbers, and
 //! [`stable_hash`] names that outlive a process.
 //!
-//! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
-//!
-//! The scheduler must not depend on the protocol, so these types have a crate of their own. Other
-//! crates use them through `brigade-wire`, which re-exports them.
-//!
 //! ```
-//! use brigade_ids::{Attempt, TaskId, WorkerId};
+//! use brigade_base::{Attempt, TaskId, WorkerId};
 //!
 //! let worker = WorkerId { slot: 2, generation: 1 };
 //! let (task, attempt) = (TaskId::new(7), Attempt::first().next());
 //! assert_eq!(format!("{task}, {attempt}, {worker}"), "task 7, attempt 2, worker 2.1");
 //! ```
-//!
-//! Invariants:
-//! - The crate has no state and no dependency but serde.
-
-// Links of crates that are documented without this one lead there.
-#![doc(html_root_url = "https://docs.rs/brigade-ids/latest")]
-#![forbid(unsafe_code)]
 
 mod mix;
 mod stable_hash;

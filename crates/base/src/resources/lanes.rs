@@ -8,8 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use crate::ledger::fits;
-use crate::{Ledger, Needs};
+use crate::resources::ledger::fits;
+use crate::resources::{Ledger, Needs};
 
 /// Lanes that are looked at, from the one whose head has waited longest. So a look stays short if
 /// everyone needs something else.
@@ -121,7 +121,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Grant, Need, Resource};
+    use crate::resources::{Grant, Need, Resource};
 
     fn needs(amounts: &[u64]) -> Needs {
         let all = (0..).zip(amounts).map(|(resource, amount)| Need { resource, amount: *amount });

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Resource;
+use crate::resources::Resource;
 
 /// The error of a declaration, or of a need that will never be met.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,7 @@
 /// front of it where parts of different lengths could be mistaken for each other.
 ///
 /// ```
-/// assert_eq!(brigade_ids::stable_hash(*b"a"), 0xaf63_dc4c_8601_ec8c);
+/// assert_eq!(brigade_base::stable_hash(*b"a"), 0xaf63_dc4c_8601_ec8c);
 /// ```
 pub fn stable_hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// An amount of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Need {
-    /// Position of the resource in the [`Inventory`](crate::Inventory).
+    /// Position of the resource in the [`Inventory`](crate::resources::Inventory).
     pub resource: u16,
     /// The amount, at least 1.
     pub amount: u64,

@@ -9,7 +9,7 @@
 //! deadline is the first entry, and exact. Timers that are armed in the order of their deadlines,
 //! which most are, do not move at all.
 
-use crate::Monotonic;
+use crate::time::Monotonic;
 
 /// Identifies a timer of one [`TimerHeap`]. A key is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ pub struct Fired<T, I = Monotonic> {
 /// takes O(1). Timers with equal deadlines fire in an order that depends on the calls made.
 ///
 /// ```
-/// use brigade_time::TimerHeap;
+/// use brigade_base::TimerHeap;
 ///
 /// let mut timers = TimerHeap::new();
 /// let late = timers.arm(30, "late");

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// that the caller passes, and so is the same in each run.
 ///
 /// ```
-/// use brigade_time::Retry;
+/// use brigade_base::Retry;
 /// use std::time::Duration;
 ///
 /// let retry = Retry::new().attempts(5).delay(Duration::from_millis(100)).factor(3.0);
@@ -17,8 +17,7 @@ use std::time::Duration;
 /// let pauses: Vec<_> = (1..5).map(|failed| retry.pause(failed, 0).as_millis()).collect();
 /// assert_eq!(pauses, [100, 300, 900, 2000]);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[must_use = "it is a setting"]
 pub struct Retry {
     attempts: u32,

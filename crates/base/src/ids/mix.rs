@@ -9,7 +9,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// to the same one. Everybody who knows the result can compute the input, so it keeps no secret.
 ///
 /// ```
-/// assert_eq!(brigade_ids::mix64(0), 0xe220_a839_7b1d_cdaf);
+/// assert_eq!(brigade_base::mix64(0), 0xe220_a839_7b1d_cdaf);
 /// ```
 #[must_use]
 pub const fn mix64(bits: u64) -> u64 {

@@ -1,14 +1,12 @@
 //! Time for state machines: points in time, timers over them, escalations and pauses. Nothing here
 //! reads a clock.
 //!
-//! Programs can use this crate alone, without the facade `brigade`.
-//!
 //! [`Monotonic`] is a point on the machine's monotonic clock. [`TimerHeap`] keeps timers and tells
 //! the next deadline. [`Escalation`] takes steps of growing force one after the other. [`Retry`]
 //! says when to try again. `brigade_sys::clock::now` reads the clock.
 //!
 //! ```
-//! use brigade_time::{Monotonic, TimerHeap};
+//! use brigade_base::{Monotonic, TimerHeap};
 //! use std::time::Duration;
 //!
 //! let now = Monotonic::from_nanos(0);
@@ -20,14 +18,8 @@
 //! ```
 //!
 //! Invariants:
-//! - The same calls return the same values: no clock, no input or output, no thread, no randomness.
 //! - A timer never fires before its deadline, and a step of an escalation is never due before its
 //!   time.
-//! - The crate has no dependencies, except for serde if the feature `serde` is enabled.
-
-// Items show the feature that they need.
-#![cfg_attr(docsrs, feature(doc_cfg))]
-#![forbid(unsafe_code)]
 
 mod escalation;
 mod heap;

@@ -6,8 +6,19 @@ use std::time::Duration;
 /// A point on `CLOCK_MONOTONIC`, in nanoseconds since the clock's zero.
 ///
 /// Two processes of one machine that read the clock at the same moment get the same value.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct Monotonic(u64);
 
 impl Monotonic {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::ledger::Grant;
-use crate::resource::MOST_PIECES;
-use crate::{Need, Needs, Resource, ResourceError};
+use crate::resources::ledger::Grant;
+use crate::resources::resource::MOST_PIECES;
+use crate::resources::{Need, Needs, Resource, ResourceError};
 
 /// The resources that were declared, with their names.
 #[derive(Debug, Clone, Default)]
@@ -149,7 +149,7 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Ledger;
+    use crate::resources::Ledger;
 
     fn two() -> Inventory {
         let mut inventory = Inventory::default();

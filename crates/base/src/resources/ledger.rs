@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Need, Needs, Resource};
+use crate::resources::{Need, Needs, Resource};
 
 /// Counts what is left of each resource.
 #[derive(Debug)]
