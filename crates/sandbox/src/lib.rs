@@ -56,7 +56,7 @@ pub use error::SandboxError;
 pub use group::{Group, Groups};
 pub use limit::Limit;
 pub use limits::Limits;
-pub use prepared::{Isolation, Prepared};
+pub use prepared::Prepared;
 pub use report::{CPU_MEANS, CPU_OF_JOBS, Hold, Layer, NO_GROUP, SandboxReport, WATCHED};
 #[cfg(feature = "sandbox")]
 pub use sandbox::Sandbox;

@@ -5,11 +5,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use brigade_sys::confine::Visible;
+use brigade_sys::confine::{Isolation, Visible};
 
 use crate::error::SandboxError;
 use crate::files::{DEVICES, of_programs};
-use crate::prepared::Isolation;
 use crate::sandbox::{Level, Sandbox};
 
 /// Finds what stays visible; `None` if the sandbox has no namespaces of its own.

@@ -1,13 +1,13 @@
 //! Makes a sandbox, and says what of it this machine enforces.
 
-use brigade_sys::confine::{Filter, Restrictions, has_filters, landlock_version};
+use brigade_sys::confine::{Confinement, Isolation, has_filters, landlock_version};
 use brigade_sys::descriptors::above_streams;
 
 use crate::error::SandboxError;
 use crate::files::rules;
 use crate::filters::filter;
 use crate::namespaces::isolation;
-use crate::prepared::{Isolation, Prepared};
+use crate::prepared::Prepared;
 use crate::report::{
     FILES, Layer, NO_FILTERS, PORTS, SIGNALS, SandboxReport, needs_landlock, no_namespaces,
 };
@@ -29,16 +29,17 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
     let files = rules(sandbox)?.map(above_streams).transpose().map_err(|error| {
         SandboxError::Make { part: "rules for files", problem: error.to_string() }
     })?;
-    // Made even if the kernel has no filters, so that a wrong name is an error everywhere.
-    let filter = filter(sandbox)?;
-    let tried = |restrictions: Restrictions| (restrictions.probe().is_ok(), restrictions);
-    let (may_close, tried_files) = tried(Restrictions { files, ..Restrictions::default() });
+    let closing = Confinement::default().restrictions(files);
+    let may_close = closing.probe().is_ok();
     let landlock = if may_close { landlock_version() } else { 0 };
-    let filters = vec![Filter::from_words(&filter)];
-    let has_filters = has_filters() && tried(Restrictions { filters, ..Restrictions::default() }).0;
+    let may = |plan: Confinement| plan.restrictions(None).probe().is_ok();
+    // Made even if the kernel has no filters, so that a wrong name is an error everywhere.
+    let filters = vec![filter(sandbox)?];
+    let has_filters =
+        has_filters() && may(Confinement { filters: filters.clone(), ..Confinement::default() });
     let writes = !sandbox.write.is_empty() || !sandbox.execute.is_empty();
     let capabilities = (sandbox.level > Level::NoNetwork).then_some(writes);
-    let (may_give_up, _) = tried(Restrictions { capabilities, ..Restrictions::default() });
+    let may_give_up = may(Confinement { capabilities, ..Confinement::default() });
     let mut report = report(sandbox, landlock, has_filters);
     if !may_give_up {
         report.missing(Layer::Privileges, "this process may not give up its capabilities");
@@ -47,22 +48,23 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
     if !report.is_complete() && !sandbox.best_effort {
         return Err(SandboxError::Missing { missing: report.missing_layers() });
     }
-    Ok(Prepared {
+    let files = closing.files.filter(|_| may_close);
+    let confinement = Confinement {
         isolation: isolation.filter(|_| makes_namespaces == Some(true)),
-        files: tried_files.files.filter(|_| may_close),
-        filters: if has_filters { vec![filter] } else { Vec::new() },
+        files: files.is_some(),
         capabilities: capabilities.filter(|_| may_give_up),
+        limits: Vec::new(),
         lowers_limits: sandbox.level == Level::Strict,
+        filters: if has_filters { filters } else { Vec::new() },
         before_initializer: sandbox.before_initializer,
-        clears_environment: sandbox.level == Level::Strict,
-        report,
-    })
+    };
+    Ok(Prepared { confinement, files, clears_environment: sandbox.level == Level::Strict, report })
 }
 
 /// Adds whether the namespaces hold, and returns that.
 fn report_isolation(isolation: &Isolation, report: &mut SandboxReport) -> bool {
-    let namespaces = Some(isolation.namespaces());
-    match (Restrictions { namespaces, ..Restrictions::default() }).probe() {
+    let plan = Confinement { isolation: Some(isolation.clone()), ..Confinement::default() };
+    match plan.restrictions(None).probe() {
         Ok(()) => {
             let network = if isolation.network { ", networks" } else { "" };
             let files = if isolation.files.is_some() { ", files" } else { "" };
@@ -188,7 +190,7 @@ mod tests {
             // As many layers of Landlock as the kernel allows to this thread.
             let add = || {
                 let files = layer.files.as_ref().map(|it| it.try_clone().unwrap());
-                Restrictions { files, ..Restrictions::default() }.apply()
+                Confinement::default().restrictions(files).apply()
             };
             assert!((0..20).any(|_| add().is_err()));
             let error = strict.prepare().unwrap_err().to_string();
@@ -207,7 +209,10 @@ mod tests {
             let sandbox = sandbox.write("/tmp").connect(80).allow_call("fchmodat").best_effort();
             let prepared = sandbox.prepare().unwrap();
             let calls = prepared.report.get(Layer::Calls);
-            assert_eq!(matches!(calls, Some(Hold::Enforced(_))), !prepared.filters.is_empty());
+            assert_eq!(
+                matches!(calls, Some(Hold::Enforced(_))),
+                !prepared.confinement.filters.is_empty()
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use brigade_sys::confine::{Namespaces, Restrictions, View, has_filters, landlock_version};
+use brigade_sys::confine::{Confinement, Isolation, has_filters, landlock_version};
 
 use crate::group::Groups;
 
@@ -172,8 +172,9 @@ fn what_holds() -> SandboxReport {
         report.missing(Layer::Network, NO_FILTERS);
     }
     report.enforced(Layer::Privileges, "no_new_privs, and capabilities that are dropped");
-    let namespaces = Some(Namespaces { network: true, view: Some(View::new([])) });
-    match (Restrictions { namespaces, ..Restrictions::default() }).probe() {
+    let isolation = Isolation { network: true, files: Some(Vec::new()) };
+    let plan = Confinement { isolation: Some(isolation), ..Confinement::default() };
+    match plan.restrictions(None).probe() {
         Ok(()) => report.enforced(Layer::Namespaces, "System V IPC, networks, files"),
         Err((_, error)) => report.missing(Layer::Namespaces, no_namespaces(&error)),
     }

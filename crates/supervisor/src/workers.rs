@@ -3,7 +3,6 @@
 mod alarm;
 mod asked;
 mod cleaner;
-mod confinement;
 mod connection;
 mod death;
 mod folders;

@@ -5,6 +5,7 @@
 //! Each step may forbid the ones before it: Landlock forbids mounts, and filters forbid all others.
 
 mod namespaces;
+mod plan;
 mod probe;
 
 use std::io;
@@ -13,78 +14,57 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
-use crate::resource_limit::{self, Limited};
+use crate::resource_limit;
 
-pub use namespaces::{Namespaces, View, Visible};
+use namespaces::View;
+pub use plan::{Confinement, Isolation, Visible};
 
 /// A number in a filter that stands for the id of the process to which the filter is applied.
 pub const THIS_PROCESS: u32 = 0x4272_6967;
 
-/// A program that decides on system calls (seccomp(2)).
-#[derive(Debug, Clone)]
-pub struct Filter(Vec<libc::sock_filter>);
-
-impl Filter {
-    /// Returns the filter with these instructions, each as a word: code, offsets of the jump, and
-    /// value, from the lowest bits on.
-    #[expect(clippy::cast_possible_truncation, reason = "each part is cut out of the word")]
-    pub fn from_words(words: &[u64]) -> Self {
-        let instruction = |word: &u64| libc::sock_filter {
-            code: *word as u16,
-            jt: (*word >> 16) as u8,
-            jf: (*word >> 24) as u8,
-            k: (*word >> 32) as u32,
-        };
-        Self(words.iter().map(instruction).collect())
+/// Returns an instruction of a filter from its word: code, offsets of the jump, and value, from the
+/// lowest bits on.
+#[expect(clippy::cast_possible_truncation, reason = "each part is cut out of the word")]
+fn instruction(word: u64) -> libc::sock_filter {
+    libc::sock_filter {
+        code: word as u16,
+        jt: (word >> 16) as u8,
+        jf: (word >> 24) as u8,
+        k: (word >> 32) as u32,
     }
+}
 
-    /// Replaces [`THIS_PROCESS`] by the id of this process.
-    #[must_use]
-    pub fn of_this_process(mut self) -> Self {
-        let id = std::process::id();
-        for instruction in self.0.iter_mut().filter(|it| it.k == THIS_PROCESS) {
-            instruction.k = id;
-        }
-        self
-    }
-
-    fn install(&self) -> io::Result<()> {
-        const SET_MODE_FILTER: libc::c_uint = 1;
-        let program = libc::sock_fprog {
-            len: u16::try_from(self.0.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
-            filter: self.0.as_ptr().cast_mut(),
-        };
-        // SAFETY: the kernel copies the program, which has the given length and lives until then.
-        let result = unsafe { syscall!(libc::SYS_seccomp, SET_MODE_FILTER, 0, &raw const program) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
+/// Installs a filter, which decides on system calls (seccomp(2)).
+fn install(filter: &[libc::sock_filter]) -> io::Result<()> {
+    const SET_MODE_FILTER: libc::c_uint = 1;
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel copies the program, which has the given length and lives until then.
+    let result = unsafe { syscall!(libc::SYS_seccomp, SET_MODE_FILTER, 0, &raw const program) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Rights that a process gives up.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Restrictions {
-    /// Namespaces that it makes for itself.
-    pub namespaces: Option<Namespaces>,
-    /// All capabilities but those with which root reads files and, if it is `true`, writes them.
-    pub capabilities: Option<bool>,
     /// A set of rules of Landlock.
     pub files: Option<OwnedFd>,
-    /// Limits that it sets, and that stay below it.
-    pub limits: Vec<(Limited, u64)>,
-    /// The highest limits that it could set become those that it has.
-    pub lowers_limits: bool,
-    /// Filters of system calls, which are installed in this order.
-    pub filters: Vec<Filter>,
+    /// The files that stay visible, and the filters, in forms for which nothing is allocated.
+    view: Option<View>,
+    filters: Vec<Vec<libc::sock_filter>>,
+    plan: Confinement,
 }
 
 impl Restrictions {
-    /// Returns whether a process may give up the rights, by a process that does so and ends at
-    /// once.
-    ///
-    /// # Errors
-    /// As [`apply`](Self::apply).
-    pub fn probe(&self) -> Result<(), (&'static str, io::Error)> {
-        probe::run(self)
+    /// Replaces [`THIS_PROCESS`] in the filters by the id of this process.
+    #[must_use]
+    pub fn of_this_process(mut self) -> Self {
+        let id = std::process::id();
+        let instructions = self.filters.iter_mut().flatten();
+        instructions.filter(|it| it.k == THIS_PROCESS).for_each(|it| it.k = id);
+        self
     }
 
     /// Gives up the rights. All of it holds for this thread and those that it starts, so this must
@@ -96,10 +76,11 @@ impl Restrictions {
     pub fn apply(&self) -> Result<(), (&'static str, io::Error)> {
         let at = |what| move |error: Errno| (what, error.into());
         set_no_new_privs(true).map_err(at("give up new privileges"))?;
-        if let Some(namespaces) = &self.namespaces {
-            namespaces.enter().map_err(at("make namespaces of its own"))?;
+        if let Some(isolation) = &self.plan.isolation {
+            namespaces::enter(isolation.network, self.view.as_ref())
+                .map_err(at("make namespaces of its own"))?;
         }
-        if let Some(writes) = self.capabilities {
+        if let Some(writes) = self.plan.capabilities {
             keep_capabilities_for_files(writes).map_err(at("give up its capabilities"))?;
         }
         if let Some(rules) = &self.files {
@@ -111,14 +92,14 @@ impl Restrictions {
             }
         }
         // Not earlier: what comes before may need descriptors.
-        for limit in &self.limits {
+        for limit in &self.plan.limits {
             resource_limit::set_own(*limit).map_err(|error| ("set its limits", error))?;
         }
-        if self.lowers_limits {
+        if self.plan.lowers_limits {
             resource_limit::lower_highest().map_err(|error| ("set its limits", error))?;
         }
         for filter in &self.filters {
-            filter.install().map_err(|error| ("close system calls (seccomp)", error))?;
+            install(filter).map_err(|error| ("close system calls (seccomp)", error))?;
         }
         Ok(())
     }
@@ -167,27 +148,28 @@ mod tests {
 
     use super::*;
     use crate::fork::tests::in_a_copy;
+    use crate::resource_limit::Limited;
 
     /// Loads the number of the call, allows all but one, and fails that one with `EBADMSG`.
-    fn filter_of(call: i64) -> Filter {
+    fn filter_of(call: i64) -> Vec<u64> {
         let word = |code: u16, jt: u8, jf: u8, k: u32| {
             u64::from(code) | u64::from(jt) << 16 | u64::from(jf) << 24 | u64::from(k) << 32
         };
         let call = u32::try_from(call).unwrap();
         let refused = libc::SECCOMP_RET_ERRNO | libc::EBADMSG.cast_unsigned();
-        Filter::from_words(&[
+        vec![
             word(0x20, 0, 0, 0),
             word(0x15, 0, 1, call),
             word(0x06, 0, 0, refused),
             word(0x06, 0, 0, libc::SECCOMP_RET_ALLOW),
-        ])
+        ]
     }
 
     #[test]
     fn a_filter_holds_after_it_was_applied() {
         assert!(has_filters());
         let filters = vec![filter_of(libc::SYS_getppid)];
-        let restrictions = Restrictions { filters, ..Restrictions::default() };
+        let restrictions = Confinement { filters, ..Confinement::default() }.restrictions(None);
         assert!(in_a_copy(|| {
             restrictions.apply().is_ok()
                 // SAFETY: no memory is involved.
@@ -199,8 +181,8 @@ mod tests {
     #[test]
     fn capabilities_but_those_for_files_are_given_up() {
         for writes in [true, false] {
-            let restrictions =
-                Restrictions { capabilities: Some(writes), ..Restrictions::default() };
+            let plan = Confinement { capabilities: Some(writes), ..Confinement::default() };
+            let restrictions = plan.restrictions(None);
             assert!(in_a_copy(|| {
                 restrictions.apply().is_ok()
                     && rustix::thread::capabilities(None).is_ok_and(|it| {
@@ -214,7 +196,8 @@ mod tests {
     #[test]
     fn limits_can_only_fall_afterwards() {
         let limits = vec![(Limited::OpenFiles, 17), (Limited::Core, 0)];
-        let restrictions = Restrictions { limits, lowers_limits: true, ..Restrictions::default() };
+        let plan = Confinement { limits, lowers_limits: true, ..Confinement::default() };
+        let restrictions = plan.restrictions(None);
         assert!(in_a_copy(|| {
             // As on many machines, where the rest is left to the program.
             let soft = Rlimit { current: Some(1 << 20), maximum: None };
@@ -230,7 +213,10 @@ mod tests {
 
     #[test]
     fn the_id_of_this_process_takes_its_place() {
-        let filter = Filter::from_words(&[u64::from(THIS_PROCESS) << 32 | 0x15]).of_this_process();
-        assert_eq!((filter.0[0].code, filter.0[0].k), (0x15, std::process::id()));
+        let filters = vec![vec![u64::from(THIS_PROCESS) << 32 | 0x15]];
+        let plan = Confinement { filters, ..Confinement::default() };
+        let restrictions = plan.restrictions(None).of_this_process();
+        let instruction = restrictions.filters[0][0];
+        assert_eq!((instruction.code, instruction.k), (0x15, std::process::id()));
     }
 }

@@ -15,7 +15,7 @@ use crate::resource_limit::{LIMITS, limit};
 use crate::signals;
 
 /// Settings that a process can set for itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Inherited {
     /// Bits that new files do not get.
     pub umask: u32,
@@ -157,10 +157,7 @@ impl Inherited {
                 limit(0, number, Some(*ours)).map_err(|error| ("limits on resources", error))?;
             }
         }
-        if self.umask != others.umask {
-            // SAFETY: sets a number of this process.
-            unsafe { libc::umask(self.umask) };
-        }
+        set_umask(self.umask);
         if self.nice != others.nice {
             let set = rustix::process::setpriority_process(None, self.nice);
             set.map_err(|error| ("niceness", error.into()))?;
@@ -177,6 +174,11 @@ impl Inherited {
         }
         Ok(())
     }
+}
+
+fn set_umask(umask: u32) {
+    // SAFETY: sets a number of this process.
+    unsafe { libc::umask(umask) };
 }
 
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";

@@ -3,7 +3,7 @@
 use std::{io, ptr};
 
 /// A resource with a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Limited {
     /// Bytes of private memory.
     Data,
@@ -22,13 +22,6 @@ pub enum Limited {
 }
 
 impl Limited {
-    /// Returns the resource with this number, by which `as` counts them.
-    pub fn from_number(number: u8) -> Option<Self> {
-        use Limited::{Core, CpuTime, Data, FileSize, OpenFiles, Stack, Threads};
-        let all = [Data, OpenFiles, FileSize, Threads, Stack, Core, CpuTime];
-        all.get(usize::from(number)).copied()
-    }
-
     /// Returns the system's number.
     fn resource(self) -> u32 {
         [DATA, 7, 1, 6, 3, 4, CPU_TIME][self as usize]
@@ -126,14 +119,6 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-
-    #[test]
-    fn each_resource_is_found_by_its_number() {
-        for limited in [Limited::Data, Limited::Core, Limited::CpuTime] {
-            assert_eq!(Limited::from_number(limited as u8), Some(limited));
-        }
-        assert_eq!(Limited::from_number(7), None);
-    }
 
     #[test]
     fn another_process_has_the_limit() {

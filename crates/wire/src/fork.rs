@@ -13,6 +13,7 @@
 //!                                       <-- Forked (+ its pidfd), or NotForked
 //! ```
 
+use brigade_sys::inherited::Inherited;
 use serde::{Deserialize, Serialize};
 
 use crate::handshake::Hello;
@@ -38,18 +39,8 @@ pub struct ForkRequest {
     pub environment: bool,
     /// Number of files to which the worker writes a 0, to move itself into its control groups.
     pub doors: u8,
-    /// Bits that new files do not get.
-    pub umask: u32,
-    /// The niceness.
-    pub nice: i32,
-    /// The processors to run on, one bit each.
-    pub affinity: Vec<u64>,
-    /// Soft and hard limits on resources, by their numbers.
-    pub limits: Vec<(u64, u64)>,
-    /// Adjustment of the choice of a process to kill when memory runs out.
-    pub oom_score: i32,
-    /// It ignores SIGHUP.
-    pub ignores_hangup: bool,
+    /// The settings of the thread that would have started it.
+    pub inherited: Inherited,
     /// The greeting, whose descriptors come after all others. The worker does not answer: the host
     /// knows what the answer would say, and sends it tasks at once. Without it, the handshake
     /// follows.

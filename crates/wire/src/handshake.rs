@@ -16,11 +16,12 @@
 //! proves to each side that the other is the process at the control socket. The link needs this
 //! proof too, because other processes could find the name of its server.
 
-use std::ffi::CString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use brigade_sys::arena::{ArenaRef, Terms};
+use brigade_sys::confine::Confinement;
 use brigade_sys::control::PACKET_LIMIT;
 use brigade_sys::random;
 use serde::{Deserialize, Serialize};
@@ -43,12 +44,7 @@ pub enum ToWorkerControl {
     Go,
     /// The arena of another worker, which a later message names. A descriptor comes along, through
     /// which it can be read.
-    Arena {
-        /// Inode of the file.
-        inode: u64,
-        /// Size of the file in bytes.
-        size: u64,
-    },
+    Arena(ArenaRef),
 }
 
 /// The number of arenas of other workers that a worker keeps: those that it was sent last.
@@ -118,8 +114,8 @@ pub struct Hello {
     /// Bytes of the pool's arena of arguments and of the worker's arena of results, and behind the
     /// doorbell the descriptors of those that are not 0.
     pub arenas: (u64, u64),
-    /// The [terms](brigade_sys::arena::Terms) of the arena of results.
-    pub terms: [u64; 2],
+    /// The terms of the arena of results.
+    pub terms: Terms,
     /// The folder that the worker creates for the server of an ipc link, and removes; empty for
     /// other links.
     pub folder: PathBuf,
@@ -150,48 +146,6 @@ pub struct Hello {
     /// The sandbox that the worker enters before its first task. The descriptor of its rules for
     /// files comes after all others.
     pub sandbox: Option<Box<Confinement>>,
-}
-
-/// A sandbox, in the form in which a worker hands it to the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confinement {
-    /// The namespaces that the worker makes for itself.
-    pub isolation: Option<Isolation>,
-    /// `true` if there are rules for files.
-    pub files: bool,
-    /// The worker gives up its capabilities, except for those with which root reads files and, if
-    /// it is `true`, writes them.
-    pub capabilities: Option<bool>,
-    /// Limits that the worker sets: the number of a resource, and its limit.
-    pub limits: Vec<(u8, u64)>,
-    /// The highest limits that the worker could set become those that it has.
-    pub lowers_limits: bool,
-    /// Filters of system calls, as the words of their instructions.
-    pub filters: Vec<Vec<u64>>,
-    /// The worker enters it before its initializer, and not after it.
-    pub before_initializer: bool,
-}
-
-/// Namespaces that a worker makes for itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Isolation {
-    /// It has no network.
-    pub network: bool,
-    /// The files that stay visible; `None` for all.
-    pub files: Option<Vec<Visible>>,
-}
-
-/// A file, or a folder with all that is below it, that stays visible.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Visible {
-    /// Its absolute path.
-    pub path: CString,
-    /// The links over which it was named: where each lies, and where it leads.
-    pub links: Vec<(CString, CString)>,
-    /// It is a folder.
-    pub is_folder: bool,
-    /// It may be changed.
-    pub is_writable: bool,
 }
 
 /// The kind of a link.

@@ -11,7 +11,7 @@ use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_sys::arena::Terms;
+use brigade_sys::confine::Confinement;
 use brigade_sys::control::ControlSocket;
 use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::sealed::SealedView;
@@ -126,8 +126,7 @@ impl Handshake<'_> {
                     (RemoteWaker::from_fd(next()?), RemoteWaker::from_fd(next()?));
                 let doorbell =
                     RemoteDoorbell::new(page, thread, caller).map_err(StartError::Slots)?;
-                let terms = Terms::from_words(hello.terms);
-                arenas = Arenas::open(hello.arenas, terms, self.control, &mut next)?;
+                arenas = Arenas::open(hello.arenas, hello.terms, self.control, &mut next)?;
                 (setup, sandbox) = (open_setup(&hello, &mut next)?, open_sandbox(&hello, next)?);
                 let end =
                     ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
@@ -224,7 +223,7 @@ fn open_sandbox(
 ) -> Result<Option<Sandbox>, StartError> {
     let Some(confinement) = &hello.sandbox else { return Ok(None) };
     let files = if confinement.files { Some(next()?) } else { None };
-    Ok(Some(Sandbox::new(confinement, files)))
+    Ok(Some(Sandbox::new(Confinement::clone(confinement), files)))
 }
 
 /// Makes the kernel kill this process when the host ends, even if a task or the initializer changes

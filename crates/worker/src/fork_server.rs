@@ -174,15 +174,8 @@ fn become_worker(
         let entered = std::fs::File::from(next()?).write_all(b"0");
         entered.map_err(|error| StartError::Inherited("control group", error))?;
     }
-    let settings = Inherited {
-        umask: request.umask,
-        nice: request.nice,
-        affinity: request.affinity,
-        limits: request.limits,
-        oom_score: request.oom_score,
-        ignores_hangup: request.ignores_hangup,
-    };
-    settings.apply(ours).map_err(|(what, error)| StartError::Inherited(what, error))?;
+    let applied = request.inherited.apply(ours);
+    applied.map_err(|(what, error)| StartError::Inherited(what, error))?;
     let greeting = match request.hello {
         Some(hello) => {
             let (hello, descriptors) = (*hello, descriptors.collect());

@@ -15,6 +15,7 @@ use std::process::{self, Command, Stdio};
 use std::time::Duration;
 
 use brigade_link_ipc::{self as ipc, HostEnd, Ipc};
+use brigade_sys::arena::Terms;
 use brigade_sys::before_main;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::control::{ControlSocket, Received};
@@ -88,7 +89,7 @@ impl Host {
     fn hello(&self) -> Hello {
         Hello {
             arenas: (0, 0),
-            terms: [0, 0],
+            terms: Terms::default(),
             version: PROTOCOL_VERSION,
             token: self.token,
             worker: WorkerId { slot: 3, generation: 2 },

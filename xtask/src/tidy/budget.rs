@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 79_523;
+const SUM: usize = 79_417;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -47,10 +47,10 @@ const BUDGETS: &[(&str, usize)] = &[
     ("metrics", 1900),
     ("pool", 10830),
     ("runner", 5500),
-    ("sandbox", 1600),
+    ("sandbox", 1590),
     ("scheduler", 4550),
     ("status", 800),
-    ("supervisor", 4530),
+    ("supervisor", 4500),
     ("sys", 8780),
     ("task", 2600),
     ("testkit", 1000),
@@ -59,8 +59,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("timer", 1900),
     ("trace", 500),
     ("windows", 300),
-    ("wire", 3930),
-    ("worker", 3590),
+    ("wire", 3910),
+    ("worker", 3560),
 ];
 
 const PATH: &str = "xtask/src/tidy/budget.rs";

@@ -15,6 +15,8 @@ const SOURCES: &[&str] = &[
     "crates/wire/src/message/outcome.rs",
     "crates/wire/src/handshake.rs",
     "crates/wire/src/fork.rs",
+    "crates/sys/src/confine/plan.rs",
+    "crates/sys/src/inherited.rs",
 ];
 const DOCUMENT: &str = "docs/wire-protocol.md";
 const OPEN: &str = "<!-- messages: ";
@@ -106,28 +108,20 @@ fn messages_hash(checkout: &Checkout) -> Result<String, Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{blessed, check, messages_hash, recorded_line};
+    use super::{SOURCES, blessed, check, messages_hash, recorded_line};
     use crate::checkout::Checkout;
     use crate::tidy::locations;
 
     const MESSAGE: &str =
         "//! Messages.\n/// Doc.\nenum ToWorker { Run, Stop }\n#[cfg(test)]\nmod tests {}\n";
     const MESSAGE_PATH: &str = "crates/wire/src/message.rs";
-    const HANDSHAKE: (&str, &str) = ("crates/wire/src/handshake.rs", "struct Hello;\n");
-    const FORK: (&str, &str) = ("crates/wire/src/fork.rs", "struct Serve;\n");
-    const BUFFERS: (&str, &str) = ("crates/wire/src/buffers.rs", "const MOST: usize = 4096;\n");
-    const FUNCTION: (&str, &str) =
-        ("crates/wire/src/message/function.rs", "enum Function { Name }\n");
-    const OUTCOME: (&str, &str) = ("crates/wire/src/message/outcome.rs", "const VALUE: u8 = 16;\n");
-    const FROM_WORKER: (&str, &str) =
-        ("crates/wire/src/message/from_worker.rs", "const KEEPS: u8 = 4;\n");
     const DOCUMENT_PATH: &str = "docs/wire-protocol.md";
 
     /// Returns all sources, with this text of the messages, and then `more`.
     fn sources<'a>(message: &'a str, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-        let all =
-            [(MESSAGE_PATH, message), HANDSHAKE, FORK, FUNCTION, OUTCOME, BUFFERS, FROM_WORKER];
-        [&all, more].concat()
+        let text = |path| if path == MESSAGE_PATH { message } else { "struct Other;\n" };
+        let all: Vec<_> = SOURCES.iter().map(|path| (*path, text(*path))).collect();
+        [&all[..], more].concat()
     }
 
     fn hash_of(message: &str) -> String {
@@ -159,10 +153,9 @@ mod tests {
 
     #[test]
     fn missing_files_are_named() {
-        assert_eq!(
-            locations(check, &[HANDSHAKE, FUNCTION, OUTCOME, BUFFERS]),
-            ["crates/wire/src/message.rs:1"]
-        );
+        let mut found = sources(MESSAGE, &[]);
+        found.retain(|(path, _)| *path != MESSAGE_PATH);
+        assert_eq!(locations(check, &found), ["crates/wire/src/message.rs:1"]);
         assert_eq!(locations(check, &sources(MESSAGE, &[])), ["docs/wire-protocol.md:1"]);
         let unrecorded = sources(MESSAGE, &[(DOCUMENT_PATH, "# Wire\n")]);
         assert_eq!(locations(check, &unrecorded), ["docs/wire-protocol.md:1"]);

@@ -226,16 +226,10 @@ impl ForkServer {
         let folder = folder.map_or(Path::new("."), |it| Path::new(it));
         let folder = brigade_sys::sibling::open_folder(folder)
             .map_err(|error| refused(unless_unusable(around.line, error)))?;
-        let (inherited, _) = &around.inherited;
         let request = ForkRequest {
             environment: environment.is_some(),
             doors: u8::try_from(around.doors.len()).unwrap_or(u8::MAX),
-            umask: inherited.umask,
-            nice: inherited.nice,
-            affinity: inherited.affinity.clone(),
-            limits: inherited.limits.clone(),
-            oom_score: inherited.oom_score,
-            ignores_hangup: inherited.ignores_hangup,
+            inherited: around.inherited.0.clone(),
             hello: greeting.map(|greeting| Box::new(greeting.hello.clone())),
         };
         let packet = ToWorkerControl::Fork(request).encode();

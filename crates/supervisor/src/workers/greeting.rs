@@ -18,7 +18,6 @@ use brigade_wire::link::{message_limit, ring};
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
 
-use crate::workers::confinement::confinement;
 use crate::workers::connection::{Connected, Connection, HostLink};
 use crate::workers::output::event_level;
 use crate::workers::reserve::require_reserve;
@@ -97,7 +96,7 @@ impl<'a> Greeting<'a> {
                 let arguments = arenas.arguments.map_or(0, |arena| arena.len() as u64);
                 (arguments, arenas.results.len() as u64)
             }),
-            terms: shared.map(|shared| shared.terms).unwrap_or_default().to_words(),
+            terms: shared.map(|shared| shared.terms).unwrap_or_default(),
             version: PROTOCOL_VERSION,
             token,
             worker: process.worker(),
@@ -118,10 +117,7 @@ impl<'a> Greeting<'a> {
             preload: preload.map(|it| it.function.raw()),
             initializer: settings.setup.initializer.as_ref().map(|it| it.function.raw()),
             finalizer: settings.setup.finalizer.map(FunctionOffset::raw),
-            sandbox: settings
-                .sandbox
-                .as_ref()
-                .map(|it| Box::new(confinement(it, &settings.limits))),
+            sandbox: settings.sandbox.as_ref().map(|it| Box::new(it.with_limits(&settings.limits))),
         };
         let events = events.map(|(_, end)| end);
         Ok(Self {

@@ -42,8 +42,7 @@ impl SentArenas {
 }
 
 fn send(control: &ControlSocket, arena: &ResultView) -> io::Result<()> {
-    let reference = arena.reference();
-    let message = ToWorkerControl::Arena { inode: reference.inode, size: reference.length };
+    let message = ToWorkerControl::Arena(arena.reference());
     let packet = message.encode().map_err(io::Error::other)?;
     // A worker that receives nothing must not block its host.
     control.try_send(&packet, &[arena.for_reader()?.as_fd()])

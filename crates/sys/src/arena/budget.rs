@@ -17,7 +17,7 @@ pub enum WhenFull {
 
 /// The protection of a worker's bytes while the host reads them; the [module](super) compares the
 /// levels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Protection {
     /// By type alone: writing after the end of writing needs undefined behavior in the worker.
     #[default]

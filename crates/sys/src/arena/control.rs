@@ -11,7 +11,7 @@ use super::{KEPT, Protection};
 use crate::futex;
 
 /// The rules of one arena of results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Terms {
     /// Bytes that the blocks of the arena may take before an allocation waits, and bytes of free
     /// memory that stay warm.
@@ -24,23 +24,6 @@ pub struct Terms {
 impl Default for Terms {
     fn default() -> Self {
         Self { budget: KEPT, protection: Protection::default() }
-    }
-}
-
-impl Terms {
-    /// Returns the terms as numbers, for a message to the worker.
-    pub fn to_words(self) -> [u64; 2] {
-        [self.budget as u64, self.protection as u64]
-    }
-
-    /// Returns the terms in a message.
-    pub fn from_words([budget, protection]: [u64; 2]) -> Self {
-        let protection = match protection {
-            it if it == Protection::ReadOnly as u64 => Protection::ReadOnly,
-            it if it == Protection::Copied as u64 => Protection::Copied,
-            _ => Protection::Trusted,
-        };
-        Self { budget: usize::try_from(budget).unwrap_or(usize::MAX), protection }
     }
 }
 

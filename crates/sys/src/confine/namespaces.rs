@@ -4,11 +4,11 @@
 //! A process without the rights of root makes a namespace of users first, in which it may do the
 //! rest, and gives up what it may do there in the end.
 //!
-//! [`Namespaces::enter`] only makes system calls, so it may also run between `fork` and `execve`.
+//! [`enter`] only makes system calls, so it may also run between `fork` and `execve`.
 
 mod view;
 
-pub use view::{View, Visible};
+pub(super) use view::View;
 
 use std::io::Write;
 
@@ -17,40 +17,30 @@ use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities};
 
-/// Namespaces that a process makes for itself.
-#[derive(Debug)]
-pub struct Namespaces {
-    /// No network but a loopback interface that is down.
-    pub network: bool,
-    /// The files that stay visible; `None` for all.
-    pub view: Option<View>,
-}
-
-impl Namespaces {
-    /// Makes the namespaces. This must be the only thread of its process.
-    pub(super) fn enter(&self) -> Result<(), Errno> {
-        let mut own = UnshareFlags::NEWIPC;
-        own.set(UnshareFlags::NEWNET, self.network);
-        own.set(UnshareFlags::NEWNS, self.view.is_some());
-        // In a namespace of users, root could not open the files of others.
-        let is_root = unshare(own).is_ok();
-        if !is_root {
-            let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-            unshare(own | UnshareFlags::NEWUSER)?;
-            write_own(c"/proc/self/setgroups", b"deny")?;
-            write_own(c"/proc/self/uid_map", Line::of(user).bytes())?;
-            write_own(c"/proc/self/gid_map", Line::of(group).bytes())?;
-        }
-        if let Some(view) = &self.view {
-            view.enter()?;
-        }
-        if !is_root {
-            let none = CapabilitySet::empty();
-            let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
-            set_capabilities(None, sets)?;
-        }
-        Ok(())
+/// Makes the namespaces: one without a network, if there is to be `no_network`, and one in which
+/// only a view is visible. This must be the only thread of its process.
+pub(super) fn enter(no_network: bool, view: Option<&View>) -> Result<(), Errno> {
+    let mut own = UnshareFlags::NEWIPC;
+    own.set(UnshareFlags::NEWNET, no_network);
+    own.set(UnshareFlags::NEWNS, view.is_some());
+    // In a namespace of users, root could not open the files of others.
+    let is_root = unshare(own).is_ok();
+    if !is_root {
+        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+        unshare(own | UnshareFlags::NEWUSER)?;
+        write_own(c"/proc/self/setgroups", b"deny")?;
+        write_own(c"/proc/self/uid_map", Line::of(user).bytes())?;
+        write_own(c"/proc/self/gid_map", Line::of(group).bytes())?;
     }
+    if let Some(view) = view {
+        view.enter()?;
+    }
+    if !is_root {
+        let none = CapabilitySet::empty();
+        let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        set_capabilities(None, sets)?;
+    }
+    Ok(())
 }
 
 fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
@@ -96,7 +86,7 @@ mod tests {
     use rustix::process::{Signal, parent_process_death_signal, set_parent_process_death_signal};
 
     use super::*;
-    use crate::confine::Restrictions;
+    use crate::confine::{Confinement, Isolation, Restrictions, Visible};
     use crate::fork::tests::in_a_copy;
 
     fn text(path: &std::path::Path) -> CString {
@@ -108,10 +98,11 @@ mod tests {
         Visible { path: text(path), links: Vec::new(), is_folder, is_writable }
     }
 
-    fn probe(namespaces: Namespaces) -> (Namespaces, std::io::Result<()>) {
-        let restrictions = Restrictions { namespaces: Some(namespaces), ..Restrictions::default() };
+    fn probe(isolation: Isolation) -> (Restrictions, std::io::Result<()>) {
+        let plan = Confinement { isolation: Some(isolation), ..Confinement::default() };
+        let restrictions = plan.restrictions(None);
         let result = restrictions.probe().map_err(|(_, error)| error);
-        (restrictions.namespaces.unwrap(), result)
+        (restrictions, result)
     }
 
     #[test]
@@ -129,7 +120,7 @@ mod tests {
         fs::write(path("closed"), "text").unwrap();
         fs::write(path("single"), "text").unwrap();
         std::os::unix::fs::symlink(path("read"), path("link")).unwrap();
-        let all = [
+        let all = vec![
             visible(&path("read"), false),
             visible(&path("read/within"), true),
             visible(&path("single"), false),
@@ -138,12 +129,11 @@ mod tests {
                 ..visible(&path("read/file"), false)
             },
         ];
-        let (namespaces, possible) =
-            probe(Namespaces { network: true, view: Some(View::new(all)) });
+        let (restrictions, possible) = probe(Isolation { network: true, files: Some(all) });
         possible.unwrap();
         assert!(in_a_copy(|| {
             set_parent_process_death_signal(Some(Signal::USR1)).unwrap();
-            namespaces.enter().unwrap();
+            enter(true, restrictions.view.as_ref()).unwrap();
             let is_text = |name| fs::read_to_string(path(name)).is_ok_and(|it| it == "text");
             let checks = [
                 is_text("read/file"),
@@ -169,8 +159,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = visible(folder.path(), false);
         drop(folder);
-        let namespaces = Namespaces { network: false, view: Some(View::new([file])) };
-        let error = probe(namespaces).1.unwrap_err();
+        let isolation = Isolation { network: false, files: Some(vec![file]) };
+        let error = probe(isolation).1.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     }
 }

@@ -18,28 +18,35 @@ struct Shared<'a> {
 /// The longest path is on it, and a few numbers.
 const STACK_BYTES: usize = 64 * 1024;
 
-pub(super) fn run(restrictions: &Restrictions) -> Result<(), (&'static str, io::Error)> {
-    let mut stack: Box<[MaybeUninit<u128>]> =
-        vec![MaybeUninit::uninit(); STACK_BYTES / size_of::<u128>()].into();
-    let result = Err(("end", io::ErrorKind::Interrupted.into()));
-    let mut shared = Shared { restrictions, result };
-    let _blocked = Blocked::all();
-    let top = stack.as_mut_ptr_range().end;
-    // Without a signal at its end, no other code takes it for a child of its own.
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK;
-    // SAFETY: the stack is ours, and this thread is suspended until the child has ended, which has
-    // the only reference to `shared` meanwhile. It only makes system calls. The place for a pidfd
-    // is not used without its flag.
-    let pid = unsafe {
-        let no_pidfd = ptr::null_mut::<i32>();
-        libc::clone(child, top.cast(), flags, (&raw mut shared).cast(), no_pidfd)
-    };
-    if pid == -1 {
-        return Err(("start a process", io::Error::last_os_error()));
+impl Restrictions {
+    /// Returns whether a process may give up the rights, by a process that does so and ends at
+    /// once.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn probe(&self) -> Result<(), (&'static str, io::Error)> {
+        let mut stack: Box<[MaybeUninit<u128>]> =
+            vec![MaybeUninit::uninit(); STACK_BYTES / size_of::<u128>()].into();
+        let result = Err(("end", io::ErrorKind::Interrupted.into()));
+        let mut shared = Shared { restrictions: self, result };
+        let _blocked = Blocked::all();
+        let top = stack.as_mut_ptr_range().end;
+        // Without a signal at its end, no other code takes it for a child of its own.
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK;
+        // SAFETY: the stack is ours, and this thread is suspended until the child has ended, which
+        // has the only reference to `shared` meanwhile. It only makes system calls. The place for a
+        // pidfd is not used without its flag.
+        let pid = unsafe {
+            let no_pidfd = ptr::null_mut::<i32>();
+            libc::clone(child, top.cast(), flags, (&raw mut shared).cast(), no_pidfd)
+        };
+        if pid == -1 {
+            return Err(("start a process", io::Error::last_os_error()));
+        }
+        // SAFETY: the child is ours; a null pointer takes no status. No signal interrupts it.
+        unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) };
+        shared.result
     }
-    // SAFETY: the child is ours; a null pointer takes no status. No signal interrupts it.
-    unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) };
-    shared.result
 }
 
 extern "C" fn child(shared: *mut c_void) -> c_int {

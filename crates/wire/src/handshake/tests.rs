@@ -3,6 +3,10 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use brigade_sys::arena::Protection;
+use brigade_sys::confine::{Isolation, Visible};
+use brigade_sys::inherited::Inherited;
+use brigade_sys::resource_limit::Limited;
 use proptest::prelude::*;
 
 use super::*;
@@ -10,7 +14,7 @@ use super::*;
 fn hello(pool: String, folder: PathBuf) -> Hello {
     Hello {
         arenas: (0, 0),
-        terms: [0, 0],
+        terms: Terms::default(),
         version: 1,
         token: Token::random(),
         worker: WorkerId { slot: 1, generation: 2 },
@@ -47,7 +51,7 @@ prop_compose! {
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
             version, token, worker, pool, message_limit, slots, lifeline, events, link, arenas, folder, pinned: true, copies: Some(Duration::from_millis(9)), max_rss: 7, max_growth: 8, sandbox: None, depth, identity,
-            preload: None, initializer, finalizer, terms: [3, 4],
+            preload: None, initializer, finalizer, terms: Terms { budget: 3, protection: Protection::ReadOnly },
         }
     }
 }
@@ -67,7 +71,8 @@ fn to_worker() -> impl Strategy<Value = ToWorkerControl> {
     prop_oneof![
         hellos().prop_map(ToWorkerControl::Hello),
         Just(ToWorkerControl::Go),
-        any::<(u64, u64)>().prop_map(|(inode, size)| ToWorkerControl::Arena { inode, size }),
+        any::<(u64, u64)>()
+            .prop_map(|(inode, length)| ToWorkerControl::Arena(ArenaRef { inode, length })),
     ]
 }
 
@@ -139,4 +144,81 @@ fn tokens_compare_all_bits_and_hide_them_from_debug() {
         assert_ne!(token, other);
     }
     assert_eq!(format!("{token:?}"), "Token(..)");
+}
+
+#[test]
+fn the_bytes_of_a_greeting_change_only_with_the_version() {
+    let sandbox = Confinement {
+        isolation: Some(Isolation {
+            network: true,
+            files: Some(vec![Visible {
+                path: c"/a".to_owned(),
+                links: vec![(c"/l".to_owned(), c"a".to_owned())],
+                is_folder: true,
+                is_writable: false,
+            }]),
+        }),
+        files: true,
+        capabilities: Some(false),
+        limits: vec![(Limited::OpenFiles, 16), (Limited::CpuTime, 300)],
+        lowers_limits: true,
+        filters: vec![vec![18, 19], vec![]],
+        before_initializer: true,
+    };
+    let greeting = Hello {
+        token: Token([9; 16]),
+        lifeline: true,
+        events: Some(EventLevel::Debug),
+        arenas: (5, 6),
+        terms: Terms { budget: 7, protection: Protection::Copied },
+        copies: Some(Duration::new(8, 9)),
+        max_rss: 10,
+        max_growth: 11,
+        preload: Some(14),
+        initializer: Some(15),
+        finalizer: Some(16),
+        sandbox: Some(Box::new(sandbox)),
+        ..hello("p".to_owned(), "f".into())
+    };
+    let request = ForkRequest {
+        environment: true,
+        doors: 2,
+        inherited: Inherited {
+            umask: 3,
+            nice: -1,
+            affinity: vec![4, 5],
+            limits: vec![(6, 7)],
+            oom_score: -2,
+            ignores_hangup: true,
+        },
+        hello: Some(Box::new(greeting)),
+    };
+    let parts: [&[u8]; 14] = [
+        // The request: its own fields, and what the worker inherits.
+        &[2, 1, 2],
+        &[3, 1, 2, 4, 5, 1, 6, 7, 3, 1, 1],
+        // Version, token, worker, pool, limit and slots.
+        &[1],
+        &[9; 16],
+        &[1, 2, 1, b'p', 128, 128, 128, 128, 4, 64],
+        // Lifeline, events, link, arenas and terms.
+        &[1, 1, 3, 1, 5, 6, 7, 2],
+        // Folder, pinned, copies, limits on memory and depth.
+        &[1, b'f', 0, 1, 8, 9, 10, 11, 1],
+        &[7; 32],
+        // Preload, initializer and finalizer.
+        &[1, 14, 1, 15, 1, 16],
+        // The sandbox: namespaces, visible files, rules and capabilities.
+        &[1, 1, 1, 1, 1],
+        &[2, b'/', b'a', 1, 2, b'/', b'l', 1, b'a', 1, 0],
+        &[1, 1, 0],
+        // Limits, and filters.
+        &[2, 1, 16, 6, 172, 2, 1],
+        &[2, 2, 18, 19, 0, 1],
+    ];
+    let packet = ToWorkerControl::Fork(request).encode().expect("encodes");
+    assert_eq!(packet, parts.concat());
+
+    let arena = ToWorkerControl::Arena(ArenaRef { inode: 300, length: 5 });
+    assert_eq!(arena.encode().expect("encodes"), [4, 172, 2, 5]);
 }

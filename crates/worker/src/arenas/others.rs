@@ -56,10 +56,10 @@ impl OtherArenas {
     /// Maps the next arena that the host has sent.
     fn receive(&self) -> io::Result<ForeignArena> {
         match self.control.try_receive()? {
-            Some((ToWorkerControl::Arena { inode, size }, descriptors)) => {
+            Some((ToWorkerControl::Arena(reference), descriptors)) => {
                 let descriptor = descriptors.into_iter().next();
                 let descriptor = descriptor.ok_or(io::ErrorKind::InvalidData)?;
-                ForeignArena::open(descriptor, ArenaRef { inode, length: size })
+                ForeignArena::open(descriptor, reference)
             }
             Some(_) => Err(io::ErrorKind::InvalidData.into()),
             None => Err(io::Error::other(

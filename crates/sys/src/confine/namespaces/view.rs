@@ -16,18 +16,7 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, fchdir, pivot_root};
 
-/// A file, or a folder with all that is below it, that stays visible.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Visible {
-    /// Its path without links. It is absolute.
-    pub path: CString,
-    /// The links over which it was named: where each lies, and where it leads.
-    pub links: Vec<(CString, CString)>,
-    /// It is a folder.
-    pub is_folder: bool,
-    /// It may be changed.
-    pub is_writable: bool,
-}
+use crate::confine::Visible;
 
 impl Visible {
     fn has(&self, other: &Self) -> bool {
@@ -41,9 +30,7 @@ fn path_of(text: &CStr) -> &Path {
 
 /// The files that stay visible.
 #[derive(Debug)]
-pub struct View {
-    places: Vec<Place>,
-}
+pub(in crate::confine) struct View(Vec<Place>);
 
 /// A place in the new root. Its paths are relative to that.
 #[derive(Debug)]
@@ -64,8 +51,7 @@ enum Content {
 
 impl View {
     /// Plans the new root.
-    pub fn new(visible: impl IntoIterator<Item = Visible>) -> Self {
-        let mut all: Vec<_> = visible.into_iter().collect();
+    pub(in crate::confine) fn new(mut all: Vec<Visible>) -> Self {
         // Folders come before all that is in them, and what may be changed before what may not.
         all.sort_by(|one, other| {
             one.path.cmp(&other.path).then(other.is_writable.cmp(&one.is_writable))
@@ -83,7 +69,7 @@ impl View {
         });
         let links = all.into_iter().flat_map(|it| it.links);
         let links = links.map(|(at, target)| Place::new(&at, Content::Link(target)));
-        Self { places: bound.chain(links).collect() }
+        Self(bound.chain(links).collect())
     }
 
     /// Makes the new root and leaves the old one. Nothing here allocates.
@@ -100,7 +86,7 @@ impl View {
         let root = fsmount(memory.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, closed)?;
         let itself = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(root.as_fd(), c"", CWD, c"/", itself)?;
-        for place in &self.places {
+        for place in &self.0 {
             place.fill(root.as_fd())?;
         }
         limit(root.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, 0)?;
