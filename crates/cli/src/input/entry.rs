@@ -41,6 +41,10 @@ pub(crate) struct Specification {
     read: Option<Vec<PathBuf>>,
     /// Paths that it may read and change there.
     write: Option<Vec<PathBuf>>,
+    /// Programs, or folders of programs, that it may execute there.
+    execute: Option<Vec<PathBuf>>,
+    /// System calls that it may make there.
+    allow_call: Option<Vec<String>>,
     /// All other files are hidden there.
     isolate: Option<bool>,
     /// The most memory that it may take.
@@ -175,19 +179,22 @@ impl Specification {
     }
 
     fn has_confinement(&self) -> bool {
-        let rights = self.read.is_some() || self.write.is_some() || self.isolate.is_some();
+        let rights = self.read.is_some() || self.write.is_some() || self.execute.is_some();
+        let rights = rights || self.allow_call.is_some() || self.isolate.is_some();
         rights || self.sandbox.is_some() || self.memory.is_some() || self.cpu_time.is_some()
     }
 
     /// Makes the confinement of a job, with missing fields from `defaults`.
     fn confine(&self, defaults: &Self) -> Made {
-        let paths = |own: &Option<Vec<PathBuf>>, other: &Option<Vec<PathBuf>>| {
-            own.as_ref().or(other.as_ref()).cloned().unwrap_or_default()
-        };
+        fn list<T: Clone>(own: Option<&Vec<T>>, other: Option<&Vec<T>>) -> Vec<T> {
+            own.or(other).cloned().unwrap_or_default()
+        }
         let rights = Rights {
             level: self.sandbox.or(defaults.sandbox),
-            read: paths(&self.read, &defaults.read),
-            write: paths(&self.write, &defaults.write),
+            read: list(self.read.as_ref(), defaults.read.as_ref()),
+            write: list(self.write.as_ref(), defaults.write.as_ref()),
+            execute: list(self.execute.as_ref(), defaults.execute.as_ref()),
+            calls: list(self.allow_call.as_ref(), defaults.allow_call.as_ref()),
             isolate: self.isolate.or(defaults.isolate).unwrap_or(false),
             ..Rights::default()
         };

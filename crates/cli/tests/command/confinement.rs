@@ -138,6 +138,19 @@ fn a_job_file_sets_sandboxes_and_limits() {
 }
 
 #[test]
+fn a_job_of_a_file_may_make_an_allowed_call() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("out")).expect("a new folder");
+    dir.write("out/file", "text");
+    let job = "[[job]]\nsandbox = 'strict'\nwrite = ['out']\nshell = 'chmod 600 out/file'\n";
+    dir.write("jobs.toml", job);
+    assert_ne!(dir.run(&["jobs.toml"]).status, 0);
+    dir.write("jobs.toml", format!("{job}allow-call = ['fchmodat', 'fchmodat2']\n"));
+    let ran = dir.run(&["jobs.toml"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
+#[test]
 fn exceptions_without_a_level_and_missing_paths_are_named() {
     let dir = TestDir::new();
     let ran = dir.run(&["--read", "in", "--", "true", ":::", "x"]);

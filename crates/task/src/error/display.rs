@@ -75,10 +75,7 @@ impl TaskError {
             TaskErrorKind::Cancelled => out.write_str(" was cancelled before it started"),
             TaskErrorKind::Killed => {
                 out.write_str(" was killed")?;
-                match self.inner.elapsed {
-                    Some(elapsed) => write!(out, " after {elapsed:.3?}"),
-                    None => Ok(()),
-                }
+                self.inner.elapsed.map_or(Ok(()), |elapsed| write!(out, " after {elapsed:.3?}"))
             }
             TaskErrorKind::Codec { message } => {
                 write!(out, " cannot pass a value between processes: {}", Printable(message))
