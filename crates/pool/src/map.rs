@@ -54,6 +54,7 @@ impl Pool {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
+        const { F::CHECK };
         Map::new(Chunks::new(self, &function.target(), inputs.into_iter()))
     }
 
@@ -70,6 +71,7 @@ impl Pool {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
+        const { F::CHECK };
         MapUnordered::new(Chunks::new(self, &function.target(), inputs.into_iter()))
     }
 }

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::at_exit;
 use crate::cell::{Attributes, TaskCell};
+use crate::chunk::RetriedFor;
 use crate::config::{Config, check_workers};
 use crate::deadlines::TaskDeadlines;
 use crate::drive::{Drive, Shared};
@@ -61,6 +62,7 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
+        const { F::CHECK };
         self.task(function).submit(argument)
     }
 
@@ -79,6 +81,7 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
+        const { F::CHECK };
         self.task(function).try_submit(argument)
     }
 
@@ -99,6 +102,7 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
+        const { F::CHECK };
         self.task(function).submit_timeout(argument, timeout)
     }
 
@@ -124,6 +128,7 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
+        const { F::CHECK };
         self.task(function).submit_async(argument)
     }
 
@@ -134,6 +139,7 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
+        const { F::CHECK };
         TaskBuilder::new(self, &function.target())
     }
 
@@ -173,14 +179,16 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
+        const { F::CHECK };
         let (shared, task) = (self.drive.shared(), self.task::<F, A, R, By>(function));
         let cells = task.prepare(&argument).and_then(|(function, encoded)| {
             let Config { deadlines, scheduler, .. } = &shared.config;
             shared.broadcast(|| {
                 let (id, function) = (shared.next_task_ids(1), function.clone());
                 let encoded = encoded.copy(shared.arguments());
-                let deadlines = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
-                let cell = TaskCell::new(self.ordinary(), id, function, encoded, None, deadlines);
+                let late = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
+                let (own, never) = (self.ordinary(), RetriedFor::default());
+                let cell = TaskCell::new(own, id, function, encoded, None, late, never);
                 shared.open_span(&cell, None);
                 cell
             })
@@ -201,17 +209,11 @@ impl Pool {
     /// # use brigade::SharedBuf;
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # brigade::init();
-    /// fn count_zeros(buffer: SharedBuf) -> usize {
-    ///     buffer.iter().filter(|byte| **byte == 0).count()
-    /// }
-    ///
+    /// let count_zeros = |buffer: SharedBuf| buffer.iter().filter(|byte| **byte == 0).count();
     /// let pool = brigade::Pool::builder().build()?;
     /// let mut buffer = pool.alloc(1 << 20)?;
     /// buffer.fill(0);
-    /// let buffer: SharedBuf = buffer.freeze();
-    /// for zeros in pool.map(count_zeros, std::iter::repeat_n(buffer, 8)) {
-    ///     assert_eq!(zeros?, 1 << 20);
-    /// }
+    /// assert_eq!(pool.submit(count_zeros, buffer.freeze())?.wait()?, 1 << 20);
     /// # Ok(())
     /// # }
     /// ```
@@ -223,9 +225,6 @@ impl Pool {
     }
 
     /// Allocates a buffer like [`alloc`](Self::alloc), but returns an error instead of waiting.
-    ///
-    /// # Errors
-    /// As `alloc`, and if the share of the host is used up.
     pub fn try_alloc(&self, length: usize) -> Result<SharedBufMut, AllocError> {
         self.allocate(length, BudgetFull::Fail)
     }
@@ -301,8 +300,7 @@ impl Pool {
     /// ```
     /// # brigade::init();
     /// # let pool = brigade::Pool::builder().workers(1).build().unwrap();
-    /// let handle = pool.submit(|x: u32| x + 1, 1).unwrap();
-    /// handle.wait().unwrap();
+    /// pool.submit(|x: u32| x + 1, 1).unwrap().wait().unwrap();
     /// let snapshot = pool.snapshot();
     /// assert_eq!(snapshot.enqueued, snapshot.finished + snapshot.cancelled + snapshot.pending);
     /// assert_eq!(snapshot.run_time.count, 1);

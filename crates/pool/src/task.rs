@@ -313,8 +313,7 @@ where
         let id = shared.next_task_ids(1);
         let (ordinary, label) = (self.pool.ordinary(), label.clone());
         let retried_for = self.options.retried_for;
-        let cell =
-            TaskCell::retried(ordinary, id, function, encoded, label, deadlines, retried_for);
+        let cell = TaskCell::new(ordinary, id, function, encoded, label, deadlines, retried_for);
         shared.open_span(&cell, None);
         Ok(Submission { cell, retries: *retries, constraints, place: None })
     }

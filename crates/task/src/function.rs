@@ -41,6 +41,10 @@ use serde::de::DeserializeOwned;
     note = "pass what a closure would capture as a part of the argument"
 )]
 pub trait Function<A, R, By>: Copy {
+    /// Does not compile for a function that needs more than its type, in the caller's line.
+    #[doc(hidden)]
+    const CHECK: () = ();
+
     /// Returns what workers are to call.
     #[doc(hidden)]
     fn target(&self) -> Target<'_>;
@@ -98,6 +102,12 @@ where
     A: DeserializeOwned + 'static,
     R: Serialize + 'static,
 {
+    const CHECK: () = assert!(
+        size_of::<F>() == 0,
+        "a task function must be a function item or a closure that captures nothing, and not a \
+         pointer to a function: put what differs into the argument"
+    );
+
     #[inline]
     fn target(&self) -> Target<'_> {
         let function = *self;

@@ -47,12 +47,39 @@ fn normalized(printed: &str) -> String {
     text.replace("brigade_task::function::", "").replace("brigade::", "")
 }
 
+/// Returns the errors of a program.
+fn errors(root: &Path, program: &Path, emitted: &str) -> String {
+    let test = std::env::current_exe().unwrap();
+    let (folder, output) = (test.parent().unwrap(), tempfile::tempdir().unwrap());
+    let mut compiler = Command::new("rustc");
+    compiler.args(["--edition", "2024", "--emit", emitted, "-L"]).arg(folder);
+    compiler.arg("--extern").arg(format!("brigade={}", library(folder).display()));
+    compiler.arg("--out-dir").arg(output.path()).current_dir(root).arg(program);
+    let ended = compiler.output().unwrap();
+    assert!(!ended.status.success(), "{} compiles", program.display());
+    String::from_utf8(ended.stderr).unwrap()
+}
+
+#[test]
+fn a_pointer_to_a_function_is_an_error_where_it_is_passed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program.rs");
+    for call in ["submit(function, 1)", "map(function, [1])", "stream(function)"] {
+        let text = format!(
+            "fn main() {{\n    let pool = brigade::Pool::builder().build().unwrap();\n    let \
+             function: fn(u64) -> u64 = u64::swap_bytes;\n    let _ = pool.{call};\n}}\n"
+        );
+        fs::write(&program, text).unwrap();
+        let printed = errors(&root, &program, "obj");
+        assert!(printed.contains("not a pointer to a function"), "{printed}");
+        assert!(printed.contains("program.rs:4:13"), "{printed}");
+    }
+}
+
 #[test]
 fn the_compiler_says_why_a_function_cannot_run_elsewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let program = std::env::current_exe().unwrap();
-    let folder = program.parent().unwrap();
-    let output = tempfile::tempdir().unwrap();
     let mut wrong = String::new();
     let mut count = 0;
     for file in fs::read_dir(root.join(PROGRAMS)).unwrap().flatten().map(|file| file.path()) {
@@ -60,14 +87,8 @@ fn the_compiler_says_why_a_function_cannot_run_elsewhere() {
             continue;
         }
         count += 1;
-        let mut compiler = Command::new("rustc");
-        compiler.args(["--edition", "2024", "--emit", "metadata", "-L"]).arg(folder);
-        compiler.arg("--extern").arg(format!("brigade={}", library(folder).display()));
-        compiler.arg("--out-dir").arg(output.path()).current_dir(&root);
-        compiler.arg(Path::new(PROGRAMS).join(file.file_name().unwrap()));
-        let ended = compiler.output().unwrap();
-        assert!(!ended.status.success(), "{} compiles", file.display());
-        let printed = normalized(&String::from_utf8_lossy(&ended.stderr));
+        let program = Path::new(PROGRAMS).join(file.file_name().unwrap());
+        let printed = normalized(&errors(&root, &program, "metadata"));
         let expected = file.with_extension("stderr");
         if std::env::var_os("BRIGADE_BLESS").is_some() {
             fs::write(&expected, &printed).unwrap();

@@ -16,24 +16,10 @@ use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Mutex};
 
 impl TaskCell {
-    /// Creates a task for a handle. `ordinary` are the attributes of the pool's tasks that have
-    /// nothing rare.
+    /// Creates a task for a handle, which may run again after these failures. `ordinary` are the
+    /// attributes of the pool's tasks that have nothing rare.
     #[inline]
     pub(crate) fn new(
-        ordinary: &Arc<Attributes>,
-        id: TaskId,
-        function: FunctionRef,
-        argument: Argument,
-        label: Option<Arc<str>>,
-        deadlines: Option<Box<TaskDeadlines>>,
-    ) -> Self {
-        let retried_for = RetriedFor::default();
-        Self::retried(ordinary, id, function, argument, label, deadlines, retried_for)
-    }
-
-    /// Creates a task for a handle that may run again after these failures.
-    #[inline]
-    pub(crate) fn retried(
         ordinary: &Arc<Attributes>,
         id: TaskId,
         function: FunctionRef,

@@ -1,7 +1,6 @@
 //! The task as its handle uses it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use brigade_crash::Stack;
 use brigade_sys::clock::Monotonic;
@@ -38,8 +37,8 @@ impl Task for TaskCell {
         self.backend().running_since(self.task_ref()?)
     }
 
-    fn stack(&self, timeout: Duration) -> Option<Stack> {
-        self.backend().stack(self.task_ref()?, Some(timeout))
+    fn stack(&self) -> Option<Stack> {
+        self.backend().stack(self.task_ref()?)
     }
 
     fn cancel(&self) {

@@ -1,13 +1,22 @@
 //! Tests of the memory of a task.
 
 use super::*;
+use crate::chunk::RetriedFor;
 use crate::function_ref::FunctionRef;
 use brigade_worker::function_of;
 
 pub(crate) fn cell() -> TaskCell {
     let nothing = |(): ()| ();
     let function = FunctionRef::of(function_of::<_, (), ()>(nothing)).unwrap();
-    TaskCell::new(&Arc::default(), TaskId::new(1), function, Argument::EMPTY, None, None)
+    TaskCell::new(
+        &Arc::default(),
+        TaskId::new(1),
+        function,
+        Argument::EMPTY,
+        None,
+        None,
+        RetriedFor::default(),
+    )
 }
 
 pub(crate) fn value(byte: u8) -> Value {
@@ -23,7 +32,15 @@ fn large_memory_outlives_the_completion() {
     for argument in arguments {
         let nothing = |(): ()| ();
         let function = FunctionRef::of(function_of::<_, (), ()>(nothing)).unwrap();
-        let cell = TaskCell::new(&Arc::default(), TaskId::new(1), function, argument, None, None);
+        let cell = TaskCell::new(
+            &Arc::default(),
+            TaskId::new(1),
+            function,
+            argument,
+            None,
+            None,
+            RetriedFor::default(),
+        );
         let Completed { argument, is_large, .. } = cell.complete(Ok(value(1)));
         assert_eq!(argument.expect("freed by whoever completes it").as_bytes(), large);
         assert!(!is_large);

@@ -86,6 +86,7 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + Send + 'static,
     {
+        const { F::CHECK };
         let target = function.target();
         let task = TaskOptions { label: label_of(&target), ..TaskOptions::default() };
         StreamBuilder {
