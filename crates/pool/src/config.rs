@@ -47,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) left_out: Vec<&'static str>,
     /// The layers of the sandbox and the limits, and which of them hold.
     pub(crate) report: SandboxReport,
+    /// Tasks that compute are interrupted for their stacks.
+    pub(crate) interrupts: bool,
     /// Gives the trace context that workers get with each task.
     pub(crate) trace_context: Option<TraceContext>,
     #[cfg(feature = "trace-export")]
@@ -138,6 +140,7 @@ impl Default for Config {
             watches_memory: true,
             left_out: Vec::new(),
             report: SandboxReport::default(),
+            interrupts: false,
             trace_context: None,
             #[cfg(feature = "trace-export")]
             trace: None,

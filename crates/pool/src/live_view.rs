@@ -3,7 +3,6 @@
 use std::fmt;
 use std::net::ToSocketAddrs;
 use std::sync::Weak;
-use std::time::Duration;
 
 use brigade_metrics::{PoolSnapshot, Source as _};
 use brigade_status::{ServeError, Source, StatusServer};
@@ -43,9 +42,6 @@ impl Pool {
     }
 }
 
-/// A worker has this long to say where its task is; meanwhile, nobody else is served.
-const STACK_LIMIT: Duration = Duration::from_millis(100);
-
 /// The snapshots of a pool, as long as it exists. Returned by [`Pool::status_source`].
 #[derive(Clone)]
 pub struct StatusSource(Weak<Shared>);
@@ -57,7 +53,7 @@ impl Source for StatusSource {
     }
 
     fn stack(&self, worker: u32) -> Option<String> {
-        self.0.upgrade()?.stack_in(worker, STACK_LIMIT).map(|stack| stack.to_string())
+        self.0.upgrade()?.stack_in(worker).map(|stack| stack.to_string())
     }
 }
 

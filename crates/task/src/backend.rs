@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use brigade_crash::Stack;
 use brigade_sys::clock::Monotonic;
@@ -92,8 +92,7 @@ pub trait Task: Clone + fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns where the task is now, if it runs and its worker answers in time.
-    fn stack(&self, timeout: Duration) -> Option<Stack> {
-        let _ = timeout;
+    fn stack(&self) -> Option<Stack> {
         None
     }
 

@@ -22,10 +22,6 @@ use crate::error::{TaskError, TaskErrorKind};
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::waiting::Wait;
 
-/// A worker has this long to say where its task is. On a busy machine, its handler may have to wait
-/// for a processor.
-const SAMPLE_LIMIT: Duration = Duration::from_millis(100);
-
 /// The handle of a submitted task. Dropping it does not stop the task; only the result is dropped.
 ///
 /// A handle is also a [`Future`], which works with any runtime. To wait for several handles, use
@@ -96,20 +92,19 @@ impl<R, B: Backend> Handle<R, B> {
         self.promise().is_pending().then_some(elapsed)
     }
 
-    /// Returns where the task is now: the calls on the stack of the thread that runs it. Blocks for
-    /// at most 100 ms; usually a tenth of a millisecond, or some milliseconds if it does not wait.
+    /// Returns where the task is now, if it waits in a system call: the calls on the stack of the
+    /// thread that runs it. Blocks for at most 100 ms, and usually for a tenth of a millisecond.
     ///
-    /// A task that waits in a system call is looked at from outside, and does not notice. One that
-    /// has run on from one look to the next is asked by a signal, SIGURG. A system call that begins
-    /// in the microseconds between the second look and the signal is interrupted by it: one with a
-    /// timeout, such as `poll` or `usleep`, then fails with `EINTR`. The standard library goes on.
+    /// The task is looked at from outside, and does not notice. One that computes has to be
+    /// interrupted, which `PoolBuilder::interrupt_for_stacks` allows. Without that, its stack
+    /// is in the error with which a deadline, a section or [`kill`](Self::kill) ends it.
     ///
-    /// Returns `None` if the task is not running, or has ended meanwhile; if it runs and does not
-    /// answer, because it has blocked SIGURG or replaced its handler; if it has no processor for
-    /// long, or often waits shortly; and if this process may not look at its worker: no `/proc`,
-    /// another user, `kernel.yama.ptrace_scope` of 2 and more. On a cluster it is always `None`.
+    /// Returns `None` if the task is not running, or has ended meanwhile; if it computes, and may
+    /// not be interrupted or does not answer; if it has no processor for long, or often waits
+    /// shortly; and if this process may not look at its worker: no `/proc`, another user,
+    /// `kernel.yama.ptrace_scope` of 2 and more. On a cluster it is always `None`.
     pub fn stack(&self) -> Option<Stack> {
-        if self.is_done() { None } else { self.task.stack(SAMPLE_LIMIT) }
+        if self.is_done() { None } else { self.task.stack() }
     }
 
     fn running_since(&self) -> Option<Monotonic> {

@@ -51,7 +51,8 @@
 //!
 //! [`slow_task_after`](crate::PoolBuilder::slow_task_after) reports a task that takes longer than
 //! you expect. The event says whether the task waits, or which worker runs it.
-//! [`Handle::stack`](crate::Handle::stack) returns the calls of a task that runs.
+//! [`Handle::stack`](crate::Handle::stack) returns the calls of a task that waits, and with
+//! [`interrupt_for_stacks`](crate::PoolBuilder::interrupt_for_stacks) those of one that computes.
 //!
 //! # Numbers
 //!

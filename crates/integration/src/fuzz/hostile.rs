@@ -67,6 +67,7 @@ impl Plan {
         command.arg(attacker::WORD).arg(self.seed.to_string()).env(MARK, mark);
         command.args(self.greets.then_some(attacker::GREETS));
         let mut pool = Pool::builder()
+            .interrupt_for_stacks(true)
             .workers(self.workers)
             .name("hostile")
             .link(self.link.link())

@@ -39,7 +39,7 @@ impl Scene {
 
     fn with_workers(workers: usize, target: Target, then: Then, seed: u64) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let pool = builder(workers).link(Link::Ring).build().unwrap();
+        let pool = builder(workers).link(Link::Ring).interrupt_for_stacks(true).build().unwrap();
         pool.warm_up().unwrap();
         // Until the pool has learned that tasks are short and prefetches.
         for handle in

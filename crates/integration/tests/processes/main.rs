@@ -11,6 +11,7 @@ mod forked_host;
 mod fresh;
 mod isolation;
 mod limits;
+mod looks;
 mod named;
 mod sandbox;
 mod stdio;

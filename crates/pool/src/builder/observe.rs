@@ -28,6 +28,19 @@ impl PoolBuilder {
         self
     }
 
+    /// Interrupts tasks that compute by a signal, SIGURG, when somebody asks for their stacks:
+    /// [`Handle::stack`](crate::Handle::stack), the status page and `brigade top`. Default:
+    /// `false`, and only tasks that wait show theirs.
+    ///
+    /// Only a task that has run on from one look to the next gets the signal. A system call that
+    /// begins in the microseconds between the second look and the signal is interrupted by it: one
+    /// with a timeout, such as `poll` or `usleep`, then fails with `EINTR`. The standard library
+    /// goes on. A task that has blocked SIGURG or replaced its handler shows no stack.
+    pub fn interrupt_for_stacks(mut self, interrupts: bool) -> Self {
+        self.config.interrupts = interrupts;
+        self
+    }
+
     /// Forwards the `tracing` events that tasks and initializers emit, up to this level, to the
     /// subscriber of this process. Default: not forwarded.
     ///

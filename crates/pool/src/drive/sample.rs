@@ -1,7 +1,6 @@
 //! Asks workers where their tasks are.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use brigade_crash::Stack;
 use brigade_scheduler::TaskRef;
@@ -16,7 +15,7 @@ impl Shared {
     /// Asks where the task is that a worker runs; see [`WorkerProcess::sample`].
     ///
     /// [`WorkerProcess::sample`]: brigade_supervisor::WorkerProcess::sample
-    pub(crate) fn stack(&self, task: TaskRef, timeout: Option<Duration>) -> Option<Stack> {
+    pub(crate) fn stack(&self, task: TaskRef) -> Option<Stack> {
         if self.is_forked() {
             return None;
         }
@@ -29,12 +28,12 @@ impl Shared {
         };
         let runs = || table.runs(ring_index, tag);
         // If its function runs before and after, it has run in between.
-        runs().then(|| process.sample(timeout)).flatten().filter(|_| runs())
+        runs().then(|| process.sample(self.config.interrupts)).flatten().filter(|_| runs())
     }
 
     /// Asks the worker in a slot where its running task is, as [`stack`](Self::stack) does.
     #[cfg(feature = "status")]
-    pub(crate) fn stack_in(&self, slot: u32, timeout: Duration) -> Option<Stack> {
+    pub(crate) fn stack_in(&self, slot: u32) -> Option<Stack> {
         if self.is_forked() {
             return None;
         }
@@ -42,18 +41,17 @@ impl Shared {
             let core = self.lock();
             core.running_in(core.worker_slots.get(slot as usize)?.as_ref()?)?.1
         };
-        self.stack(task, Some(timeout))
+        self.stack(task)
     }
 
-    /// Looks where the task is that has been running longest, if it waits in the kernel, without
-    /// disturbing it. Returns its id too.
+    /// Looks where the task is that has been running longest. Returns its id too.
     pub(crate) fn longest_stack(&self) -> Option<(TaskId, Stack)> {
         let (_, task) = {
             let core = self.lock();
             let slots = core.worker_slots.iter().flatten();
             slots.filter_map(|slot| core.running_in(slot)).min_by_key(|(since, _)| *since)?
         };
-        Some((task.id, self.stack(task, None)?))
+        Some((task.id, self.stack(task)?))
     }
 }
 

@@ -5,9 +5,10 @@
 //! writes a record, and sends a packet, for which the reaper notifies everybody who waits. A worker
 //! that blocks the signal does not answer, so each wait ends.
 //!
-//! A signal ends many system calls with a timeout early. So a worker is asked only if it has run on
-//! between two looks, and has neither waited nor been waiting for a processor, perhaps at the end
-//! of such a call. What is left is a call that it begins between the second look and the signal.
+//! A signal ends many system calls with a timeout early. So a worker is asked only if the pool
+//! wants that, and if it has run on between two looks, and has neither waited nor been waiting for
+//! a processor, perhaps at the end of such a call. What is left is a call that it begins between
+//! the second look and the signal.
 //!
 //! Before a kill, a worker is asked in any case, and does not go on after that.
 
@@ -39,13 +40,17 @@ impl Asked {
 /// Time between two looks at a worker that does not wait.
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// Time for looks, and for the answer of a worker that is asked. On a busy machine, its handler may
+/// have to wait for a processor.
+const LIMIT: Duration = Duration::from_millis(100);
+
 impl WorkerProcess {
-    /// Looks where the worker is, and returns its stack. One that runs is asked if it may answer
-    /// until `timeout`, and `None` is returned if it does not.
-    pub fn sample(&self, timeout: Option<Duration>) -> Option<Stack> {
+    /// Looks where the worker is, and returns its stack. One that runs is asked if `interrupts`,
+    /// and `None` is returned if it does not answer.
+    pub fn sample(&self, interrupts: bool) -> Option<Stack> {
         let (area, files) = self.crash_area()?;
         let process = self.process().filter(|process| self.is_worker(process.pid()))?;
-        let deadline = clock::now().saturating_add(timeout.unwrap_or(PAUSE));
+        let deadline = clock::now().saturating_add(LIMIT);
         let samples = self.samples();
         let mut before: Option<Ran> = None;
         loop {
@@ -64,7 +69,9 @@ impl WorkerProcess {
             }
             drop(samples.arrived.wait_timeout(samples.requests.lock(), PAUSE));
         }
-        timeout?;
+        if !interrupts {
+            return None;
+        }
         let request = self.ask(area.ask())?;
         let mut requests = samples.requests.lock();
         while !self.has_answered(request) {
