@@ -52,6 +52,7 @@ type Check = fn(&Checkout) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
     layering::check,
+    layering::check_table,
     members::check,
     msrv::check,
     dependencies::check,

@@ -158,9 +158,9 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let path = Text::new(&format!("{}/disk", it.allowed));
         tries(libc::SYS_mknodat, [HERE, path.at(), u64::from(libc::S_IFBLK), 0x800])
     }),
-    harmless("open a device", |_| reads("/dev/zero")),
+    harmless("open a device", |_| reads("/dev/kmsg")),
     harmless("open a terminal", |_| reads("/dev/tty")),
-    harmless("open the null device", |_| reads("/dev/null")),
+    harmless("open a new terminal", |_| reads("/dev/ptmx")),
     harmless("mount", |it| {
         let (what, at) = (Text::new("tmpfs"), Text::new(&it.allowed));
         tries(libc::SYS_mount, [what.at(), at.at(), what.at(), 0, 0])

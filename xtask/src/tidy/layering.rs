@@ -154,6 +154,38 @@ fn check_manifest(path: &str, manifest: &Manifest<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Compares the table of crates in [`DOCUMENT`], whose last column has what each one uses, with the
+/// manifests.
+pub(super) fn check_table(checkout: &Checkout) -> Vec<Finding> {
+    let short = |name: &str| name.strip_prefix("brigade-").unwrap_or(name).to_owned();
+    let mut findings = Vec::new();
+    let text = checkout.file(DOCUMENT).map_or("", |file| file.text.as_str());
+    for (line, row) in (1..).zip(text.lines()) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, name, _, _, column, _] = cells[..] else { continue };
+        let manifests = checkout.manifests().map(|file| Manifest::parse(&file.text));
+        let mut named = manifests.filter(|it| it.package() == Some(name.trim_matches('`')));
+        let Some(manifest) = named.next() else { continue };
+        let mut uses: Vec<String> = manifest
+            .dependencies()
+            .iter()
+            .filter(|it| layer(&it.name).is_some())
+            .map(|it| short(&it.name))
+            .collect();
+        // The standard library of another system; the text says who takes it.
+        uses.retain(|it| it != "windows" || name.contains("elsewhere"));
+        let mut listed: Vec<&str> = column.split(", ").filter(|it| *it != "–").collect();
+        uses.sort_unstable();
+        uses.dedup();
+        listed.sort_unstable();
+        if uses != listed {
+            let message = format!("{name} uses {}: correct the last column", uses.join(", "));
+            findings.push(Finding::new(DOCUMENT, line, message));
+        }
+    }
+    findings
+}
+
 /// Returns the row of a package, or `None` for a package from outside the workspace.
 fn layer(package: &str) -> Option<usize> {
     LAYERS.iter().position(|(name, _)| *name == package)
@@ -173,7 +205,7 @@ fn may_use(user: usize, package: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{LAYERS, check, may_use};
+    use super::{LAYERS, check, check_table, may_use};
     use crate::tidy::locations;
 
     #[test]
@@ -200,6 +232,16 @@ mod tests {
             locations(check, &[("crates/stray/Cargo.toml", stray)]),
             ["crates/stray/Cargo.toml:1"]
         );
+    }
+
+    #[test]
+    fn a_row_that_differs_from_its_manifest_is_found() {
+        let wire = "[package]\nname = \"brigade-wire\"\n[dependencies]\n\
+                    brigade-sys.workspace = true\nserde = \"1\"\n";
+        let table = "| `brigade-wire` | `crates/wire` | messages | sys |\n\
+                     | `brigade-wire` | `crates/wire` | messages | base, sys |\n";
+        let files = [("crates/wire/Cargo.toml", wire), ("docs/architecture.md", table)];
+        assert_eq!(locations(check_table, &files), ["docs/architecture.md:2"]);
     }
 
     #[test]

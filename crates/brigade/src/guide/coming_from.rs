@@ -313,7 +313,7 @@
 //! | `xargs -0 -n 1 -P 2 gzip` | `brigade run -0 -j2 -- gzip {}` |
 //!
 //! `brigade parallel` takes the command lines of GNU parallel as they are. In a program of your
-//! own, [`runner`](crate::runner), a feature of its name, does the same:
+//! own, `brigade::runner`, a feature of its name, does the same:
 //!
 //! ```
 //! use brigade::runner::{Job, Output, Runner};

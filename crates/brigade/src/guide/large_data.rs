@@ -122,7 +122,7 @@
 //!
 //! | you need | method | cargo feature |
 //! |---|---|---|
-//! | `&[f32]` | [`SharedBuf::typed`](crate::SharedBuf::typed) | `bytemuck` (default) |
+//! | `&[f32]` | `SharedBuf::typed` | `bytemuck` |
 //! | an array in several dimensions | `SharedBuf::array` | `ndarray` |
 //! | `bytes::Bytes`, and from that Arrow | `Bytes::from(buffer)` | `bytes` |
 //!
