@@ -22,6 +22,7 @@ pub enum AddressFamily {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketType {
     SEQPACKET,
+    STREAM,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -119,6 +119,7 @@ pub fn getrlimit(_: Resource) -> Rlimit {
 refused! {
     chdir<P>(P);
     fchdir<F>(F);
+    child_subreaper() -> Option<Pid>;
     getpgid(Option<Pid>) -> Pid;
     getpriority_process(Option<Pid>) -> i32;
     kill_process(Pid, Signal);

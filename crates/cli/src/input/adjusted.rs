@@ -124,10 +124,9 @@ impl Confined {
         let path = |text: &Template| {
             text.line(number, arguments).map(|path| PathBuf::from(OsString::from_vec(path)))
         };
-        let [read, write, execute] = &self.paths;
-        let filled = |texts: &[Template]| texts.iter().map(path).collect::<Result<Vec<_>, _>>();
-        let (read, write, execute) = (filled(read)?, filled(write)?, filled(execute)?);
-        Ok(Rights { read, write, execute, ..self.rights.clone() })
+        let filled = |texts: &Vec<Template>| texts.iter().map(path).collect::<Result<Vec<_>, _>>();
+        let [read, write, execute] = self.paths.each_ref().map(filled);
+        Ok(Rights { read: read?, write: write?, execute: execute?, ..self.rights.clone() })
     }
 }
 

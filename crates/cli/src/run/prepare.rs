@@ -101,9 +101,8 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         builder = builder.canary(Job::shell(line));
     }
     if !options.sandbox.differs() {
-        let rights = options.sandbox.rights();
-        let confinement = confine::confinement(&rights, options.limits.resources());
-        if let Some(confinement) = confinement.map_err(|problem| miette!("{problem}"))? {
+        let made = confine::confinement(&options.sandbox.rights(), options.limits.resources());
+        if let Some(confinement) = made.map_err(|problem| miette!("{problem}"))? {
             builder = builder.confinement(confinement);
         }
     }
