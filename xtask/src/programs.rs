@@ -59,7 +59,7 @@ fn prepare(folder: &Path) -> Result<(), String> {
     is_ready.then_some(()).ok_or_else(|| "cannot make the input files".to_owned())
 }
 
-/// Runs a command in a new folder `out`. The error is the last line that it writes.
+/// Runs a command in a new folder `out`. The error is the first line that it writes.
 fn runs(brigade: &Path, folder: &Path, level: Option<&str>, line: &str) -> Result<(), String> {
     let out = folder.join("out");
     let _absent = fs::remove_dir_all(&out);

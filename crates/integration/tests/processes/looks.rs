@@ -68,7 +68,7 @@ fn a_task_that_waits_does_not_notice_that_it_is_looked_at() {
                 }
                 tasks += 1;
                 let result = handle.wait_timeout(BOUND).expect("an outcome").unwrap();
-                assert_eq!(result, waits((way, 1)), "way {way}, task {tasks}, look {looks}");
+                assert_eq!(result, waits((way, 1)), "seed {seed}, way {way}, task {tasks}");
             }
         }
         if begin.elapsed().as_secs() >= seconds {

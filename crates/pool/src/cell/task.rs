@@ -38,7 +38,7 @@ impl Task for TaskCell {
     }
 
     fn stack(&self) -> Option<Stack> {
-        self.backend().stack(self.task_ref()?)
+        self.backend().stack(self.task_ref()?, true)
     }
 
     fn cancel(&self) {

@@ -15,7 +15,7 @@ impl Shared {
     /// Asks where the task is that a worker runs; see [`WorkerProcess::sample`].
     ///
     /// [`WorkerProcess::sample`]: brigade_supervisor::WorkerProcess::sample
-    pub(crate) fn stack(&self, task: TaskRef) -> Option<Stack> {
+    pub(crate) fn stack(&self, task: TaskRef, asked: bool) -> Option<Stack> {
         if self.is_forked() {
             return None;
         }
@@ -28,7 +28,7 @@ impl Shared {
         };
         let runs = || table.runs(ring_index, tag);
         // If its function runs before and after, it has run in between.
-        runs().then(|| process.sample(self.config.interrupts)).flatten().filter(|_| runs())
+        runs().then(|| process.sample(asked && self.config.interrupts)).flatten().filter(|_| runs())
     }
 
     /// Asks the worker in a slot where its running task is, as [`stack`](Self::stack) does.
@@ -41,17 +41,18 @@ impl Shared {
             let core = self.lock();
             core.running_in(core.worker_slots.get(slot as usize)?.as_ref()?)?.1
         };
-        self.stack(task)
+        self.stack(task, true)
     }
 
-    /// Looks where the task is that has been running longest. Returns its id too.
+    /// Looks where the task is that has been running longest, which nobody has asked for, so it is
+    /// never interrupted. Returns its id too.
     pub(crate) fn longest_stack(&self) -> Option<(TaskId, Stack)> {
         let (_, task) = {
             let core = self.lock();
             let slots = core.worker_slots.iter().flatten();
             slots.filter_map(|slot| core.running_in(slot)).min_by_key(|(since, _)| *since)?
         };
-        Some((task.id, self.stack(task)?))
+        Some((task.id, self.stack(task, false)?))
     }
 }
 

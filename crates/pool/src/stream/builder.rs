@@ -135,7 +135,8 @@ where
     ///
     /// Such a stream submits its next task when a caller puts an input or waits for an item. With
     /// `0`, `put` runs the function itself, in this process, and arguments and results are not
-    /// encoded. Deadlines and retries do not apply then.
+    /// encoded. Deadlines and retries do not apply then. A panic is in the item's error, with its
+    /// place, and is not printed.
     pub fn workers(mut self, workers: usize) -> Self {
         self.settings.workers = Some(workers);
         self
