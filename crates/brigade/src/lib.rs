@@ -133,7 +133,7 @@
 pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{
-    Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder, PoolError,
+    Data, Executor, Exit, Function, Handle, Key, Link, NamedFunction, Pool, PoolBuilder, PoolError,
     Resource, Retry, Shutdown, ShutdownReport, Start, Stdio, SubmitError, SubmitErrorKind,
     TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed, wait,
 };
@@ -216,10 +216,11 @@ pub mod crash {
 pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
-        AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Function, Handle, Indexed, Key, Link,
-        Map, MapUnordered, Pool, PoolBuilder, PoolError, Resource, Retry, Shutdown, ShutdownReport,
-        Stdio, SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError, TaskErrorKind,
-        TaskId, TaskState, TimedOut, Timeout, Until, Waited, WithInputs, as_completed, wait,
+        AbortOnDrop, AsCompleted, Data, Encoded, Executor, Exit, Function, Handle, Indexed, Key,
+        Link, Map, MapUnordered, Pool, PoolBuilder, PoolError, Resource, Retry, Shutdown,
+        ShutdownReport, Stdio, SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError,
+        TaskErrorKind, TaskId, TaskState, TimedOut, Timeout, Until, Waited, WithInputs,
+        as_completed, wait,
     };
 
     #[cfg(feature = "futures")]

@@ -19,10 +19,9 @@ use brigade_base::Resource;
 use brigade_scheduler::Shutdown;
 use brigade_supervisor::{Initializer, Stdio};
 use brigade_sys::executable::EntryPoint;
+use brigade_task::Data;
 use brigade_wire::shared::Protection;
 use brigade_worker::{finalizer_of, initializer_of, try_initializer_of};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::Pool;
 use crate::config::{Config, Link};
@@ -330,10 +329,9 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn initializer<F, A, T>(mut self, function: F, argument: A) -> Self
+    pub fn initializer<F, A: Data, T>(mut self, function: F, argument: A) -> Self
     where
         F: Fn(A) -> T + Copy + Send + 'static,
-        A: Serialize + DeserializeOwned + 'static,
         T: 'static,
     {
         let entry = initializer_of::<F, A, T>(function);
@@ -343,10 +341,9 @@ impl PoolBuilder {
 
     /// Sets an initializer like [`initializer`](Self::initializer), for a function that can fail.
     /// If it returns an error, the start has failed for the reason that the error's text gives.
-    pub fn try_initializer<F, A, T, E>(mut self, function: F, argument: A) -> Self
+    pub fn try_initializer<F, A: Data, T, E>(mut self, function: F, argument: A) -> Self
     where
         F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
-        A: Serialize + DeserializeOwned + 'static,
         T: 'static,
         E: Display + 'static,
     {

@@ -83,7 +83,7 @@ pub use brigade_sys::process::Exit;
 #[cfg(feature = "futures")]
 pub use brigade_task::AsStream;
 pub use brigade_task::{
-    Executor, Function, Indexed, NamedFunction, SubmitError, SubmitErrorKind, TaskError,
+    Data, Executor, Function, Indexed, NamedFunction, SubmitError, SubmitErrorKind, TaskError,
     TaskErrorKind, TaskState, TimedOut, Timeout, Until, WithInputs, as_completed, wait,
 };
 pub use brigade_wire::codec::Encoded;

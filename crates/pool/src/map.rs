@@ -11,10 +11,8 @@ mod chunk;
 mod chunks;
 mod sizing;
 
-use brigade_task::Function;
 use brigade_task::map;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use brigade_task::{Data, Function};
 
 use crate::Pool;
 pub use chunk::Results;
@@ -47,30 +45,22 @@ impl Pool {
     ///
     /// The iterator is lazy and bounded: it takes inputs as results are consumed. A task that fails
     /// yields an error item, and the iteration continues.
-    pub fn map<F, I, R, By>(&self, function: F, inputs: I) -> Map<'_, I::IntoIter, R>
-    where
-        I: IntoIterator,
-        F: Function<I::Item, R, By>,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    pub fn map<F: Function<I::Item, R, By>, I: IntoIterator<Item: Data>, R: Data, By>(
+        &self,
+        function: F,
+        inputs: I,
+    ) -> Map<'_, I::IntoIter, R> {
         const { F::CHECK };
         Map::new(Chunks::new(self, &function.target(), inputs.into_iter()))
     }
 
     /// Applies `function` to each input like [`map`](Self::map), but yields the results in the
     /// order of completion.
-    pub fn map_unordered<F, I, R, By>(
+    pub fn map_unordered<F: Function<I::Item, R, By>, I: IntoIterator<Item: Data>, R: Data, By>(
         &self,
         function: F,
         inputs: I,
-    ) -> MapUnordered<'_, I::IntoIter, R>
-    where
-        I: IntoIterator,
-        F: Function<I::Item, R, By>,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> MapUnordered<'_, I::IntoIter, R> {
         const { F::CHECK };
         MapUnordered::new(Chunks::new(self, &function.target(), inputs.into_iter()))
     }

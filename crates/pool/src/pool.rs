@@ -6,11 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use brigade_scheduler::{Shutdown, ShutdownReport};
-use brigade_task::{Executor, Function, NamedFunction, TaskError};
+use brigade_task::{Data, Executor, Function, NamedFunction, TaskError};
 use brigade_wire::shared::{AllocError, SharedBufMut, WhenFull as BudgetFull};
 use brigade_worker::FUNCTIONS;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::at_exit;
 use crate::cell::{Attributes, TaskCell};
@@ -56,12 +54,11 @@ impl Pool {
     /// # Errors
     /// Returns a [`SubmitError`], which contains the argument, if the pool is shut down or broken,
     /// or if the argument cannot be encoded.
-    pub fn submit<F, A, R, By>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
-    where
-        F: Function<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    pub fn submit<F: Function<A, R, By>, A: Data, R: Data, By>(
+        &self,
+        function: F,
+        argument: A,
+    ) -> Result<Handle<R>, SubmitError<A>> {
         const { F::CHECK };
         self.task(function).submit(argument)
     }
@@ -71,16 +68,11 @@ impl Pool {
     /// # Errors
     /// [`SubmitErrorKind::Full`](crate::SubmitErrorKind::Full) if the queue is full;
     /// otherwise as `submit`.
-    pub fn try_submit<F, A, R, By>(
+    pub fn try_submit<F: Function<A, R, By>, A: Data, R: Data, By>(
         &self,
         function: F,
         argument: A,
-    ) -> Result<Handle<R>, SubmitError<A>>
-    where
-        F: Function<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<Handle<R>, SubmitError<A>> {
         const { F::CHECK };
         self.task(function).try_submit(argument)
     }
@@ -91,17 +83,12 @@ impl Pool {
     /// # Errors
     /// [`SubmitErrorKind::TimedOut`](crate::SubmitErrorKind::TimedOut) if the queue stayed full;
     /// otherwise as `submit`.
-    pub fn submit_timeout<F, A, R, By>(
+    pub fn submit_timeout<F: Function<A, R, By>, A: Data, R: Data, By>(
         &self,
         function: F,
         argument: A,
         timeout: Duration,
-    ) -> Result<Handle<R>, SubmitError<A>>
-    where
-        F: Function<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<Handle<R>, SubmitError<A>> {
         const { F::CHECK };
         self.task(function).submit_timeout(argument, timeout)
     }
@@ -122,23 +109,20 @@ impl Pool {
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
-    pub fn submit_async<F, A, R, By>(&self, function: F, argument: A) -> SubmitFuture<A, R>
-    where
-        F: Function<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    pub fn submit_async<F: Function<A, R, By>, A: Data, R: Data, By>(
+        &self,
+        function: F,
+        argument: A,
+    ) -> SubmitFuture<A, R> {
         const { F::CHECK };
         self.task(function).submit_async(argument)
     }
 
     /// Returns a builder for a task with its own settings: deadlines, retries, a priority, a label.
-    pub fn task<F, A, R, By>(&self, function: F) -> TaskBuilder<'_, A, R>
-    where
-        F: Function<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    pub fn task<F: Function<A, R, By>, A: Data, R: Data, By>(
+        &self,
+        function: F,
+    ) -> TaskBuilder<'_, A, R> {
         const { F::CHECK };
         TaskBuilder::new(self, &function.target())
     }
@@ -169,16 +153,11 @@ impl Pool {
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
-    pub fn broadcast<F, A, R, By>(
+    pub fn broadcast<F: Function<A, R, By>, A: Data, R: Data, By>(
         &self,
         function: F,
         argument: A,
-    ) -> Result<Vec<Handle<R>>, SubmitError<A>>
-    where
-        F: Function<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<Vec<Handle<R>>, SubmitError<A>> {
         const { F::CHECK };
         let (shared, task) = (self.drive.shared(), self.task::<F, A, R, By>(function));
         let cells = task.prepare(&argument).and_then(|(function, encoded)| {
@@ -356,22 +335,19 @@ impl Pool {
 impl Executor for Pool {
     type Backend = Shared;
 
-    fn submit<F, A, R, By>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    fn submit<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
+        &self,
+        function: F,
+        argument: A,
+    ) -> Result<Handle<R>, SubmitError<A>> {
         Self::submit(self, function, argument)
     }
 
-    fn map<F, I, R, By>(&self, function: F, inputs: I) -> impl Iterator<Item = Result<R, TaskError>>
-    where
-        I: IntoIterator,
-        F: NamedFunction<I::Item, R, By>,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    fn map<F: NamedFunction<I::Item, R, By>, I: IntoIterator<Item: Data>, R: Data, By>(
+        &self,
+        function: F,
+        inputs: I,
+    ) -> impl Iterator<Item = Result<R, TaskError>> {
         Self::map(self, function, inputs)
     }
 }

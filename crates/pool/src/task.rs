@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::{Constraints, Retry};
+use brigade_task::Data;
 use brigade_task::function::Target;
 use brigade_wire::codec;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::Handle;
 use crate::SubmitFuture;
@@ -93,11 +92,7 @@ impl TaskOptions {
     }
 }
 
-impl<'pool, A, R> TaskBuilder<'pool, A, R>
-where
-    A: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + 'static,
-{
+impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     #[inline]
     pub(crate) fn new(pool: &'pool Pool, target: &Target<'_>) -> Self {
         let function = FunctionRef::to(target, pool.shared().runs_other_command());

@@ -1,11 +1,8 @@
 //! Code that runs tasks either in a pool or on a cluster.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use crate::backend::Backend;
 use crate::error::{SubmitError, TaskError};
-use crate::function::NamedFunction;
+use crate::function::{Data, NamedFunction};
 use crate::handle::Handle;
 
 /// Runs tasks: a pool on this machine, or a cluster on many.
@@ -43,26 +40,17 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// Returns a [`SubmitError`], which contains the argument, if the task is not accepted.
-    fn submit<F, A, R, By>(
+    fn submit<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
         &self,
         function: F,
         argument: A,
-    ) -> Result<Handle<R, Self::Backend>, SubmitError<A>>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static;
+    ) -> Result<Handle<R, Self::Backend>, SubmitError<A>>;
 
     /// Applies a function to each input and yields the results in the order of the inputs. The
     /// iterator is lazy: it takes inputs as results are consumed.
-    fn map<F, I, R, By>(
+    fn map<F: NamedFunction<I::Item, R, By>, I: IntoIterator<Item: Data>, R: Data, By>(
         &self,
         function: F,
         inputs: I,
-    ) -> impl Iterator<Item = Result<R, TaskError>>
-    where
-        I: IntoIterator,
-        F: NamedFunction<I::Item, R, By>,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static;
+    ) -> impl Iterator<Item = Result<R, TaskError>>;
 }

@@ -9,6 +9,11 @@ use brigade_worker::{Key, function_of, types_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// Arguments and results: data that serde can encode and decode, and that borrows nothing.
+pub trait Data: Serialize + DeserializeOwned + 'static {}
+
+impl<T: Serialize + DeserializeOwned + 'static> Data for T {}
+
 /// A function that workers can run.
 ///
 /// - A function item, or a closure that captures nothing. A pool runs it in workers of the same

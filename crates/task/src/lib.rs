@@ -69,7 +69,7 @@ pub use brigade_base::Retry;
 pub use completed::{AsCompleted, as_completed};
 pub use error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
 pub use executor::Executor;
-pub use function::{Function, NamedFunction};
+pub use function::{Data, Function, NamedFunction};
 pub use handle::{Handle, TaskState};
 pub use map::{Indexed, Map, MapUnordered, WithInputs};
 pub use submit_future::SubmitFuture;

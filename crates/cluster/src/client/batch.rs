@@ -3,10 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use brigade_task::{NamedFunction, SubmitError, SubmitErrorKind};
+use brigade_task::{Data, NamedFunction, SubmitError, SubmitErrorKind};
 use futures_util::StreamExt;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::ClusterHandle;
 use super::map::{Chunks, ClusterMap, ClusterMapUnordered};
@@ -71,17 +69,12 @@ impl<'cluster> Batch<'cluster> {
     /// # Errors
     /// As there, and [`SubmitErrorKind::Function`] if the id of the item has characters other than
     /// letters, digits, `-` and `_`.
-    pub fn submit<F, A, R, By>(
+    pub fn submit<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
         &self,
         item: &str,
         function: F,
         argument: A,
-    ) -> Result<ClusterHandle<R>, SubmitError<A>>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<ClusterHandle<R>, SubmitError<A>> {
         match self.task(item, function) {
             Ok(task) => task.submit(argument),
             Err(error) => {
@@ -95,16 +88,11 @@ impl<'cluster> Batch<'cluster> {
     ///
     /// # Errors
     /// If the id of the item has characters other than letters, digits, `-` and `_`.
-    pub fn task<F, A, R, By>(
+    pub fn task<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
         &self,
         item: &str,
         function: F,
-    ) -> Result<ClusterTask<'cluster, A, R>, NameError>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<ClusterTask<'cluster, A, R>, NameError> {
         let item = ItemId::named(item)?;
         let (origin, may_be_done) = (self.origin.clone(), self.is_continued);
         Ok(ClusterTask::new(
@@ -151,30 +139,27 @@ impl<'cluster> Batch<'cluster> {
     /// order.
     ///
     /// Dropping the iterator leaves the tasks to the nodes, for the next run.
-    pub fn map<F, I, R, By>(&self, function: F, inputs: I) -> ClusterMap<'cluster, I::IntoIter, R>
-    where
-        I: IntoIterator,
-        F: NamedFunction<I::Item, R, By>,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    pub fn map<F: NamedFunction<I::Item, R, By>, I: IntoIterator<Item: Data>, R: Data, By>(
+        &self,
+        function: F,
+        inputs: I,
+    ) -> ClusterMap<'cluster, I::IntoIter, R> {
         let (batch, names) = (Some(self.mapped()), function.name_and_types());
         ClusterMap::new(Chunks::new(self.shared, batch, names, inputs.into_iter()))
     }
 
     /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
     /// completion.
-    pub fn map_unordered<F, I, R, By>(
+    pub fn map_unordered<
+        F: NamedFunction<I::Item, R, By>,
+        I: IntoIterator<Item: Data>,
+        R: Data,
+        By,
+    >(
         &self,
         function: F,
         inputs: I,
-    ) -> ClusterMapUnordered<'cluster, I::IntoIter, R>
-    where
-        I: IntoIterator,
-        F: NamedFunction<I::Item, R, By>,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> ClusterMapUnordered<'cluster, I::IntoIter, R> {
         let (batch, names) = (Some(self.mapped()), function.name_and_types());
         ClusterMapUnordered::new(Chunks::new(self.shared, batch, names, inputs.into_iter()))
     }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use brigade_task::{NamedFunction, SubmitError};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use brigade_task::{Data, NamedFunction, SubmitError};
 
 use super::ClusterHandle;
 use super::ClusterSubmitFuture;
@@ -73,16 +71,11 @@ impl Cluster {
     ///
     /// # Errors
     /// As there.
-    pub fn submit<F, A, R, By>(
+    pub fn submit<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
         &self,
         function: F,
         argument: A,
-    ) -> Result<ClusterHandle<R>, SubmitError<A>>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<ClusterHandle<R>, SubmitError<A>> {
         self.task(function).submit(argument)
     }
 
@@ -91,16 +84,11 @@ impl Cluster {
     ///
     /// # Errors
     /// As there.
-    pub fn try_submit<F, A, R, By>(
+    pub fn try_submit<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
         &self,
         function: F,
         argument: A,
-    ) -> Result<ClusterHandle<R>, SubmitError<A>>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<ClusterHandle<R>, SubmitError<A>> {
         self.task(function).try_submit(argument)
     }
 
@@ -109,17 +97,12 @@ impl Cluster {
     ///
     /// # Errors
     /// As there.
-    pub fn submit_timeout<F, A, R, By>(
+    pub fn submit_timeout<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
         &self,
         function: F,
         argument: A,
         timeout: Duration,
-    ) -> Result<ClusterHandle<R>, SubmitError<A>>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<ClusterHandle<R>, SubmitError<A>> {
         self.task(function).submit_timeout(argument, timeout)
     }
 
@@ -127,22 +110,19 @@ impl Cluster {
     ///
     /// # Errors
     /// As `submit`.
-    pub fn submit_async<F, A, R, By>(&self, function: F, argument: A) -> ClusterSubmitFuture<A, R>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    pub fn submit_async<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
+        &self,
+        function: F,
+        argument: A,
+    ) -> ClusterSubmitFuture<A, R> {
         self.task(function).submit_async(argument)
     }
 
     /// Returns a builder for a task with settings of its own.
-    pub fn task<F, A, R, By>(&self, function: F) -> ClusterTask<'_, A, R>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    pub fn task<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
+        &self,
+        function: F,
+    ) -> ClusterTask<'_, A, R> {
         ClusterTask::new(&self.shared, Place::Client, function.name_and_types())
     }
 
@@ -150,30 +130,27 @@ impl Cluster {
     ///
     /// The iterator is lazy and bounded: it takes inputs as results are consumed. A task that fails
     /// yields an error item, and the iteration continues.
-    pub fn map<F, I, R, By>(&self, function: F, inputs: I) -> ClusterMap<'_, I::IntoIter, R>
-    where
-        I: IntoIterator,
-        F: NamedFunction<I::Item, R, By>,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    pub fn map<F: NamedFunction<I::Item, R, By>, I: IntoIterator<Item: Data>, R: Data, By>(
+        &self,
+        function: F,
+        inputs: I,
+    ) -> ClusterMap<'_, I::IntoIter, R> {
         let names = function.name_and_types();
         ClusterMap::new(Chunks::new(&self.shared, None, names, inputs.into_iter()))
     }
 
     /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
     /// completion.
-    pub fn map_unordered<F, I, R, By>(
+    pub fn map_unordered<
+        F: NamedFunction<I::Item, R, By>,
+        I: IntoIterator<Item: Data>,
+        R: Data,
+        By,
+    >(
         &self,
         function: F,
         inputs: I,
-    ) -> ClusterMapUnordered<'_, I::IntoIter, R>
-    where
-        I: IntoIterator,
-        F: NamedFunction<I::Item, R, By>,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> ClusterMapUnordered<'_, I::IntoIter, R> {
         let names = function.name_and_types();
         ClusterMapUnordered::new(Chunks::new(&self.shared, None, names, inputs.into_iter()))
     }

@@ -1,8 +1,6 @@
 //! Clusters as executors, for code that also runs on a pool.
 
-use brigade_task::{Executor, NamedFunction, SubmitError, TaskError};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use brigade_task::{Data, Executor, NamedFunction, SubmitError, TaskError};
 
 use super::ClusterHandle;
 use super::cluster::Cluster;
@@ -37,26 +35,19 @@ use super::shared::Shared;
 impl Executor for Cluster {
     type Backend = Shared;
 
-    fn submit<F, A, R, By>(
+    fn submit<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
         &self,
         function: F,
         argument: A,
-    ) -> Result<ClusterHandle<R>, SubmitError<A>>
-    where
-        F: NamedFunction<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<ClusterHandle<R>, SubmitError<A>> {
         Self::submit(self, function, argument)
     }
 
-    fn map<F, I, R, By>(&self, function: F, inputs: I) -> impl Iterator<Item = Result<R, TaskError>>
-    where
-        I: IntoIterator,
-        F: NamedFunction<I::Item, R, By>,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    fn map<F: NamedFunction<I::Item, R, By>, I: IntoIterator<Item: Data>, R: Data, By>(
+        &self,
+        function: F,
+        inputs: I,
+    ) -> impl Iterator<Item = Result<R, TaskError>> {
         Self::map(self, function, inputs)
     }
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_task::backend::Plain;
-use brigade_task::{Retry, SubmitError, SubmitErrorKind};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use brigade_task::{Data, Retry, SubmitError, SubmitErrorKind};
 
 use super::ClusterHandle;
 use super::ClusterSubmitFuture;
@@ -40,11 +38,7 @@ pub struct ClusterTask<'cluster, A, R> {
     types: PhantomData<fn(A) -> R>,
 }
 
-impl<'cluster, A, R> ClusterTask<'cluster, A, R>
-where
-    A: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + 'static,
-{
+impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
     pub(super) fn new(
         shared: &'cluster Arc<Shared>,
         place: Place,

@@ -4,9 +4,8 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 
 use brigade_supervisor::{Initializer, Start};
+use brigade_task::Data;
 use brigade_worker::{preload_of, try_preload_of};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::PoolBuilder;
 
@@ -93,10 +92,9 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn preload<F, A, T>(mut self, function: F, argument: A) -> Self
+    pub fn preload<F, A: Data, T>(mut self, function: F, argument: A) -> Self
     where
         F: Fn(A) -> T + Copy + Send + 'static,
-        A: Serialize + DeserializeOwned + 'static,
         T: Send + Sync + 'static,
     {
         let entry = preload_of::<F, A, T>(function);
@@ -106,10 +104,9 @@ impl PoolBuilder {
 
     /// Sets a function like [`preload`](Self::preload) that can fail. If it returns an error, the
     /// start has failed for the reason that the error's text gives.
-    pub fn try_preload<F, A, T, E>(mut self, function: F, argument: A) -> Self
+    pub fn try_preload<F, A: Data, T, E>(mut self, function: F, argument: A) -> Self
     where
         F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
-        A: Serialize + DeserializeOwned + 'static,
         T: Send + Sync + 'static,
         E: Display + 'static,
     {

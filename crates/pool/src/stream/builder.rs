@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::Retry;
-use brigade_task::Function;
 use brigade_task::function::Here;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use brigade_task::{Data, Function};
 
 use super::Stream;
 use super::machine::Limits;
@@ -80,12 +78,10 @@ impl Pool {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn stream<F, A, R, By>(&self, function: F) -> StreamBuilder<'_, A, R>
-    where
-        F: Function<A, R, By>,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + Send + 'static,
-    {
+    pub fn stream<F: Function<A, R, By>, A: Data, R: Data + Send, By>(
+        &self,
+        function: F,
+    ) -> StreamBuilder<'_, A, R> {
         const { F::CHECK };
         let target = function.target();
         let task = TaskOptions { label: label_of(&target), ..TaskOptions::default() };
@@ -99,11 +95,7 @@ impl Pool {
     }
 }
 
-impl<A, R> StreamBuilder<'_, A, R>
-where
-    A: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + Send + 'static,
-{
+impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R> {
     /// Sets whether items are delivered in the order of their ids. Default: `false`, the order of
     /// completion.
     ///

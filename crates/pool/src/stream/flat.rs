@@ -2,8 +2,6 @@
 
 use brigade_worker::context::with_seed;
 use brigade_worker::{Emit, emitting_function_of};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::StreamBuilder;
 use super::builder::Settings;
@@ -12,6 +10,7 @@ use super::task::{PoolTask, Task};
 use crate::Pool;
 use crate::emitted::Taken;
 use crate::function_ref::FunctionRef;
+use brigade_task::Data;
 use brigade_task::backend::Wait;
 
 impl Pool {
@@ -61,11 +60,9 @@ impl Pool {
     /// With [retries](StreamBuilder::retries), the function runs again from its beginning, and
     /// those of its items are skipped that had arrived before. So it must emit the same items each
     /// time.
-    pub fn stream_flat<F, A, R>(&self, function: F) -> StreamBuilder<'_, A, R>
+    pub fn stream_flat<F, A: Data, R: Data + Send>(&self, function: F) -> StreamBuilder<'_, A, R>
     where
         F: Fn(A, &mut Emit<'_, R>) + Copy + Send + 'static,
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + Send + 'static,
     {
         let seeded = move |(seed, input): (u64, A), emit: &mut Emit<'_, R>| {
             with_seed(seed, || function(input, emit));

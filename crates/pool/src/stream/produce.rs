@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock;
+use brigade_task::Data;
 use brigade_wire::{Attempt, codec, seed_of_input};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::task::{PoolTask, Task};
@@ -16,11 +16,7 @@ use crate::payload::Argument;
 use crate::run_record::RunRecord;
 use crate::when_full::WhenFull;
 
-impl<A, R> Stream<A, R>
-where
-    A: Serialize + DeserializeOwned + 'static,
-    R: DeserializeOwned + 'static,
-{
+impl<A: Data, R: DeserializeOwned + 'static> Stream<A, R> {
     /// Adds an input and returns its id. Blocks while the stream is full.
     ///
     /// Ids count the inputs of the stream, from 0. If an input fails to be encoded, or the pool
