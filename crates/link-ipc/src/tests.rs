@@ -61,7 +61,7 @@ fn sizes_around_a_fragment_arrive_whole_in_both_directions() {
         .chain((fragment - 2)..(fragment + 3))
         .chain(2 * fragment - 2..2 * fragment + 3)
     {
-        let message: Vec<u8> = (0_u8..251).cycle().take(size).collect();
+        let message: Vec<u8> = brigade_testkit_core::payload(0, size);
         for head in [0, size / 2, size] {
             let (head, payload) = message.split_at(head);
             host.sender.send(head, payload).expect("never blocks");

@@ -13,6 +13,7 @@ use std::time::Duration;
 use brigade_link_ipc as ipc;
 use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
+use brigade_testkit_core::payload as message;
 use brigade_wire::handshake::Token;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, memory, ring};
 use brigade_wire::ring::{Doorbell, Listener, RemoteDoorbell};
@@ -111,11 +112,6 @@ impl LinkReceiver for RingHostReceiver {
             self.bell.caller().wait(None).expect("a descriptor");
         }
     }
-}
-
-/// Returns a message that differs from other messages and from a shifted copy of itself.
-fn message(number: usize, length: usize) -> Vec<u8> {
-    (0..length).map(|index| u8::try_from((index * 31 + number) % 251).expect("below 251")).collect()
 }
 
 fn whole(receiver: &mut dyn LinkReceiver) -> Vec<u8> {

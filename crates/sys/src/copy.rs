@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn all_bytes_of_any_length_are_copied_and_no_others() {
-        let from: Vec<u8> = (0..251).cycle().take(2 * LARGE).collect();
+        let from = brigade_testkit_core::payload(0, 2 * LARGE);
         for (at, length) in [(0, 0), (1, 1), (3, LARGE - 1), (0, LARGE), (7, LARGE + 1)] {
             let mut to = vec![255; length + 2];
             let part = &from[at..at + length];

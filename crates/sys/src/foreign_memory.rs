@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn memory_of_this_process_can_be_copied() {
-        let memory: Vec<u8> = (0..251).cycle().take(3 << 20).collect();
+        let memory = brigade_testkit_core::payload(0, 3 << 20);
         let pid = std::process::id();
         assert!(is_readable(pid));
         let address = memory[7..].as_ptr().addr() as u64;
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn parts_are_copied_once_on_any_thread() {
-        let memory: Vec<u8> = (0..251).cycle().take(1 << 20).collect();
+        let memory = brigade_testkit_core::payload(0, 1 << 20);
         let place = (memory.as_ptr().addr() as u64, memory.len());
         let copy = copy_from(std::process::id(), place, Unit::BYTE, 2, |parts| {
             let [first, second] = parts else { panic!("two parts") };

@@ -4,7 +4,9 @@
 //! - Waiting: [`wait_until`] never waits without a bound, and a [`Watchdog`] bounds calls that
 //!   should return by themselves.
 //! - Observing: [`processes`] finds other processes.
-//! - Repeating: [`Random`] makes the same choices for the same seed.
+//! - Repeating: [`Random`] makes the same choices for the same seed, and [`repetitions`] is more in
+//!   `cargo xtask ci`.
+//! - Filling: [`payload`] and [`repeated`] make large values fast.
 //!
 //! ```
 //! use brigade_testkit_core::{BOUND, wait_until};
@@ -22,11 +24,15 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "the test that calls it stops where a value is missing")]
 
+mod pattern;
 pub mod processes;
 mod random;
+mod repetitions;
 mod wait;
 mod watchdog;
 
+pub use pattern::{payload, repeated};
 pub use random::Random;
+pub use repetitions::repetitions;
 pub use wait::{BOUND, PATIENCE, pause, wait_for, wait_or_explain, wait_until};
 pub use watchdog::Watchdog;

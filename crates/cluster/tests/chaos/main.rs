@@ -18,7 +18,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use brigade::{Pool, TaskErrorKind};
-use brigade_testkit::{BOUND, NatsCluster, NatsServer, Network, Random, Watchdog, wait_until};
+use brigade_testkit::{
+    BOUND, NatsCluster, NatsServer, Network, Random, Watchdog, repetitions, wait_until,
+};
 
 use faults::{Plan, SERVERS};
 use ledger::{Ledger, STALL};
@@ -31,8 +33,8 @@ const HOSTS: usize = 10;
 const SEED: &str = "BRIGADE_CHAOS_SEED";
 const TASKS: &str = "BRIGADE_CHAOS_TASKS";
 
-/// Number of tasks without that variable.
-const FEW_TASKS: u32 = 6_000;
+/// Number of tasks without that variable, in [repetitions].
+const MANY_TASKS: u32 = 8_000;
 
 const LEASE: Duration = Duration::from_secs(3);
 
@@ -112,7 +114,8 @@ fn every_task_has_one_outcome_whatever_dies_or_is_cut_off() {
     if !is_possible() {
         return;
     }
-    let tasks = env::var(TASKS).map_or(FEW_TASKS, |text| text.parse().unwrap());
+    let tasks =
+        env::var(TASKS).map_or_else(|_| repetitions(MANY_TASKS), |text| text.parse().unwrap());
     let seed = Random::seed_from(SEED);
     println!("repeat with: cargo xtask chaos --cluster --seed {seed} --tasks {tasks}");
     let mut stage = Stage::new(HOSTS, LEASE, 2);

@@ -10,7 +10,7 @@ use brigade::pool::Encoded;
 use brigade::stream::Emit;
 use brigade::{Function, Key, Link, Pool, TaskErrorKind, worker};
 use brigade_integration::{builder, pool};
-use brigade_testkit::{BOUND, PATIENCE, Watchdog, outcome, wait_until};
+use brigade_testkit::{BOUND, PATIENCE, Watchdog, outcome, repeated, wait_until};
 use brigade_wire::codec;
 use serde::{Deserialize, Serialize};
 
@@ -263,15 +263,16 @@ fn the_bytes_of_arguments_are_counted_once() {
 }
 
 /// Returns numbers that depend on the position.
-fn count<N: From<u8>>(length: usize) -> Vec<N> {
-    (0..251).cycle().take(length).map(N::from).collect()
+fn count<N: From<u8> + Copy>(length: usize) -> Vec<N> {
+    let period: Vec<N> = (0..251).map(N::from).collect();
+    repeated(&period, length)
 }
 
 /// Sends numbers there and back, around the size from which on they stay with the task.
 fn check_numbers<N, F, By>(pool: &Pool, back: F)
 where
     F: Function<Vec<N>, Vec<N>, By>,
-    N: From<u8> + Clone + Debug + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static,
+    N: From<u8> + Copy + Debug + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static,
 {
     let least = OFFERED / size_of::<N>();
     for length in [0, 3, 10_000, least - 1, least, least + 1, 2 * least + 5, least] {

@@ -3,6 +3,7 @@
 use std::process::Output;
 
 use brigade_integration::Helper;
+use brigade_testkit::repetitions;
 
 /// Runs the program `host`, which reports on its pool, through a shell that takes something away
 /// first.
@@ -92,7 +93,7 @@ fn large_arguments_arrive_with_little_address_space() {
 #[test]
 fn no_address_space_limit_aborts_the_host() {
     for workers in [1, 4, 64] {
-        for mebibytes in [40, 50, 60, 70, 80, 90, 100, 110] {
+        for mebibytes in (40..=110).step_by(80 / repetitions(16)) {
             let report = carried_within(mebibytes, workers);
             assert!(!report.is_empty(), "{mebibytes} MiB, {workers} workers");
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use brigade::{PoolBuilder, PoolError};
 use brigade_integration::{Log, builder, picky, square};
 use brigade_testkit::faults::{aborts, sleeps};
-use brigade_testkit::{BOUND, outcome, wait_until};
+use brigade_testkit::{BOUND, outcome, repetitions, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -76,12 +76,12 @@ impl Trace {
 }
 
 #[test]
-fn a_hundred_thousand_tasks_match_the_counters() {
-    const TASKS: u64 = 100_000;
+fn many_tasks_match_the_counters() {
+    let tasks = repetitions(100_000);
     let (_folder, path, builder) = traced(2);
     let pool = builder.build().unwrap();
     let mut handles = Vec::new();
-    for number in 0..TASKS - 3 {
+    for number in 0..tasks - 3 {
         handles.push(pool.submit(square, number).unwrap());
         if number % 1_000 == 0 {
             assert!(handles.drain(..).all(|handle| handle.wait().is_ok()));
@@ -101,7 +101,7 @@ fn a_hundred_thousand_tasks_match_the_counters() {
     let snapshot = pool.snapshot();
     pool.shutdown().unwrap();
     let trace = Trace::read(&path);
-    assert_eq!(snapshot.finished, TASKS);
+    assert_eq!(snapshot.finished, tasks);
     assert_eq!(trace.attempts().count() as u64, snapshot.attempts);
     let outcomes = trace.outcomes();
     assert_eq!(outcomes["succeeded"], snapshot.succeeded);

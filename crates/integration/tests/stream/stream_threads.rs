@@ -11,7 +11,7 @@ use brigade::stream::{PutErrorKind, Stream};
 use brigade_integration::{Log, builder, pool};
 use brigade_testkit::faults::spins;
 use brigade_testkit::processes::{Signal, hit_child};
-use brigade_testkit::{BOUND, Gate, PATIENCE, Random, Watchdog, pass, pause};
+use brigade_testkit::{BOUND, Gate, PATIENCE, Random, Watchdog, pass, pause, repetitions};
 use futures::executor::block_on;
 use futures::future::{Either, select};
 use futures::stream::StreamExt;
@@ -291,6 +291,7 @@ fn every_id_is_accounted_for_while_workers_are_killed() {
     let mut random = Random::new(seed);
     let second = Duration::from_secs(1);
     let pool = builder(2).restart_budget(1_000_000, second).build().unwrap();
+    let items = repetitions(1_200);
     for (ordered, retries) in [(false, 0), (true, 0), (false, 1_000)] {
         let stream = pool.stream(spins).ordered(ordered).retries(retries).start().unwrap();
         let ended = AtomicBool::new(false);
@@ -298,7 +299,7 @@ fn every_id_is_accounted_for_while_workers_are_killed() {
         let (mut lost, mut kills) = (0, 0);
         thread::scope(|scope| {
             scope.spawn(|| {
-                put_all(&stream, (0..700).map(|_| 200));
+                put_all(&stream, (0..items).map(|_| 200));
                 stream.finish();
             });
             let killer = scope.spawn(|| {
@@ -324,7 +325,7 @@ fn every_id_is_accounted_for_while_workers_are_killed() {
             let kills = killer.join().unwrap();
             assert!(kills > 0 && lost <= u64::from(kills), "{kills} kills, {lost} lost");
         });
-        assert!(ids.into_iter().eq(0..700), "an id is missing, seed {seed}");
+        assert!(ids.into_iter().eq(0..items), "an id is missing, seed {seed}");
         assert_eq!(stream.report().lost, lost);
         assert!(retries == 0 || lost == 0, "{lost} lost, seed {seed}");
     }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use brigade::{Exit, Handle, Pool};
 use brigade_integration::{builder, worker_died};
 use brigade_testkit::faults::spins;
-use brigade_testkit::{BOUND, Random, Watchdog, outcome, pause, processes, wait_until};
+use brigade_testkit::{
+    BOUND, Random, Watchdog, outcome, pause, processes, repetitions, wait_until,
+};
 
 const TASKS: u64 = 5_000;
 
@@ -87,7 +89,7 @@ fn with_retries_every_task_succeeds() {
     let task = pool.task(spins).retries(1_000);
     let (killed, ()) = amid_kills(&pool, |outcomes| {
         let handles: Vec<_> =
-            (0..TASKS).map(|number| task.submit(WORK + number % 7).unwrap()).collect();
+            (0..repetitions(TASKS)).map(|number| task.submit(WORK + number % 7).unwrap()).collect();
         for (number, handle) in (0..).zip(handles) {
             assert_eq!(outcome(handle).unwrap(), WORK + number % 7);
             outcomes.fetch_add(1, Ordering::Release);
@@ -102,7 +104,7 @@ fn without_retries_a_kill_costs_at_most_one_task() {
     let pool = chaos_pool();
     let (killed, results) = amid_kills(&pool, |outcomes| {
         let handles: Vec<Handle<u64>> =
-            (0..TASKS).map(|_| pool.submit(spins, WORK).unwrap()).collect();
+            (0..repetitions(TASKS)).map(|_| pool.submit(spins, WORK).unwrap()).collect();
         let counted = handles.into_iter().map(outcome).inspect(|_| {
             outcomes.fetch_add(1, Ordering::Release);
         });

@@ -1,18 +1,14 @@
 //! Pools that have ended leave nothing in their process: no descriptor, thread, child, file or
 //! memory.
 
-#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
-
 use brigade_integration::Helper;
+use brigade_testkit::repetitions;
 
 /// Runs the program `leaker`, which counts the resources of its own process before and after.
 #[track_caller]
 fn assert_no_leak(scenario: &str, share: u32) {
-    let pools: u32 = std::env::var("BRIGADE_TEST_POOLS")
-        .map_or(150, |text| text.parse().expect("BRIGADE_TEST_POOLS is a number"));
-    let mut helper = Helper::new(env!("CARGO_BIN_EXE_leaker"))
-        .argument(scenario)
-        .argument(&(pools / share).max(1).to_string());
+    let pools = repetitions(160 / share).to_string();
+    let mut helper = Helper::new(env!("CARGO_BIN_EXE_leaker")).argument(scenario).argument(&pools);
     let output = helper.output();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(helper.left_behind().is_empty(), "{:?}", helper.left_behind());

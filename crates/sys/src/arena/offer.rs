@@ -110,7 +110,7 @@ mod tests {
         for length in [OFFERED - 1, MOST_OFFERED + 1] {
             assert!(worker.offer(length).is_none());
         }
-        let payload: Vec<u8> = (0..251).cycle().take(OFFERED).collect();
+        let payload = brigade_testkit_core::payload(0, OFFERED);
         let offer = worker.offer(payload.len()).unwrap();
         let loan = host.loan_buffer(offer.offset(), 0).unwrap();
         let address = payload.as_ptr().expose_provenance() as u64;

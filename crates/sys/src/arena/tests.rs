@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::Arc;
 
+use brigade_testkit_core::payload;
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mprotect, munmap};
@@ -20,11 +21,6 @@ const MEBIBYTE: usize = 1 << 20;
 
 fn copy_of(descriptor: &impl AsFd) -> OwnedFd {
     descriptor.as_fd().try_clone_to_owned().expect("a descriptor")
-}
-
-/// Returns bytes that differ from other payloads and from a shifted copy of themselves.
-fn payload(number: usize, length: usize) -> Vec<u8> {
-    (0..length).map(|index| u8::try_from((index * 31 + number) % 251).expect("below 251")).collect()
 }
 
 /// Returns the bytes of memory behind a file.

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use crate::pause;
+use crate::{pause, repeated};
 
 /// Sleeps for `milliseconds` and returns that number.
 pub fn sleeps(milliseconds: u64) -> u64 {
@@ -32,7 +32,8 @@ pub fn allocates(bytes: usize) -> usize {
 
 /// Returns `bytes` bytes, each the low byte of its index.
 pub fn returns_bytes(bytes: usize) -> Vec<u8> {
-    (0..=u8::MAX).cycle().take(bytes).collect()
+    let period: Vec<u8> = (0..=u8::MAX).collect();
+    repeated(&period, bytes)
 }
 
 /// Returns its argument.
