@@ -2,16 +2,9 @@
 
 use std::any::{Any, TypeId};
 
-use brigade_sys::numbers::{Numbers, Unit, as_bytes, copied};
+use brigade_sys::numbers::{Number, Numbers, Unit, as_bytes, copied};
 
 use crate::encoded::Encoded;
-
-/// Does something with each type of number.
-macro_rules! for_each_number {
-    ($with:ident) => {
-        $with! { u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 }
-    };
-}
 
 /// The encoded number of numbers, before their bytes; empty before those of an [`Encoded`].
 #[derive(Debug, Clone, Copy)]
@@ -75,24 +68,10 @@ pub(crate) fn reversed_parts<T: 'static>(value: &T) -> Option<(Prefix, Numbers)>
 }
 
 /// Returns the memory of a vector of numbers, a `String` or an [`Encoded`]; `None` for other types.
+#[inline]
 pub fn into_numbers<T: 'static>(value: T) -> Option<Numbers> {
-    if size_of::<T>() != size_of::<Vec<u8>>() {
-        return None;
-    }
-    let mut value = Some(value);
-    let value: &mut dyn Any = &mut value;
-    macro_rules! take {
-        ($($number:ty)*) => {
-            $(if let Some(numbers) = value.downcast_mut::<Option<Vec<$number>>>() {
-                return numbers.take().map(Numbers::of);
-            })*
-        };
-    }
-    for_each_number!(take);
-    if let Some(encoded) = value.downcast_mut::<Option<Encoded>>() {
-        return encoded.take().map(|encoded| Numbers::of(encoded.into_bytes()));
-    }
-    value.downcast_mut::<Option<String>>()?.take().map(|text| Numbers::of(text.into_bytes()))
+    let class = Class::of::<T>()?;
+    (class.take)(&mut Some(value))
 }
 
 /// Returns the vector of numbers, `String` or [`Encoded`] whose memory this is.
@@ -102,23 +81,9 @@ pub fn into_numbers<T: 'static>(value: T) -> Option<Numbers> {
 /// would not be UTF-8.
 #[inline]
 pub fn from_numbers<T: 'static>(numbers: Numbers) -> Result<T, Numbers> {
-    let mut value: Option<T> = None;
-    let target: &mut dyn Any = &mut value;
-    macro_rules! put {
-        ($($number:ty)*) => {
-            $(if let Some(target) = target.downcast_mut::<Option<Vec<$number>>>() {
-                *target = Some(numbers.into_vec()?);
-            } else)* if let Some(target) = target.downcast_mut::<Option<String>>() {
-                let text = String::from_utf8(numbers.into_vec()?);
-                *target = Some(text.map_err(|error| Numbers::of(error.into_bytes()))?);
-            } else if let Some(target) = target.downcast_mut::<Option<Encoded>>() {
-                *target = Some(Encoded::new(numbers.into_vec()?));
-            } else {
-                return Err(numbers);
-            }
-        };
-    }
-    for_each_number!(put);
+    let Some(class) = Class::of::<T>() else { return Err(numbers) };
+    let mut value = None;
+    (class.put)(&mut value, numbers)?;
     value.ok_or_else(Numbers::default)
 }
 
@@ -138,25 +103,7 @@ pub(crate) enum Form {
 impl Form {
     #[inline]
     pub(crate) fn of<T: 'static>() -> Self {
-        if size_of::<T>() != size_of::<Vec<u8>>() {
-            return Self::Other;
-        }
-        let wanted = TypeId::of::<T>();
-        macro_rules! find {
-            ($($number:ty)*) => {
-                $(if wanted == TypeId::of::<Vec<$number>>() {
-                    return Self::Numbers(Unit::of::<$number>());
-                })*
-            };
-        }
-        for_each_number!(find);
-        if wanted == TypeId::of::<String>() {
-            Self::Text
-        } else if wanted == TypeId::of::<Encoded>() {
-            Self::Encoded
-        } else {
-            Self::Other
-        }
+        Class::of::<T>().map_or(Self::Other, |class| class.form)
     }
 
     /// Returns the position from which on an encoded value of this form consists of numbers of a
@@ -176,28 +123,146 @@ impl Form {
     }
 }
 
+/// The length of a value, and its memory.
+type Memory<'a> = (usize, &'a [u8]);
+
+/// A type of another form than [`Form::Other`], by functions for any type. So the code that is
+/// compiled for each type of a program is short.
+struct Class {
+    form: Form,
+    memory: fn(&dyn Any) -> Option<Memory<'_>>,
+    /// Takes the memory of an `Option` of a value.
+    take: fn(&mut dyn Any) -> Option<Numbers>,
+    /// Sets an `Option` of a value.
+    put: fn(&mut dyn Any, Numbers) -> Result<(), Numbers>,
+    /// Sets an `Option` of a value, unless no value has these bytes.
+    copy: fn(&mut dyn Any, &[u8]) -> Option<()>,
+}
+
+impl Class {
+    #[inline]
+    fn of<T: 'static>() -> Option<&'static Self> {
+        // Also without optimization, the rest is not compiled for types of another size.
+        if const { size_of::<T>() != size_of::<Vec<u8>>() } {
+            return None;
+        }
+        let id = TypeId::of::<T>();
+        macro_rules! find {
+            ($($class:ty)*) => {
+                $(if id == TypeId::of::<$class>() {
+                    return Some(&<$class>::CLASS);
+                })*
+            };
+        }
+        find! { String Vec<u8> Vec<f32> Vec<f64> Vec<u16> Vec<u32> Vec<u64> Vec<u128> Vec<usize> }
+        find! { Vec<i8> Vec<i16> Vec<i32> Vec<i64> Vec<i128> Vec<isize> Encoded }
+        None
+    }
+}
+
+trait Contiguous: Sized + 'static {
+    const FORM: Form;
+
+    const CLASS: Class = Class {
+        form: Self::FORM,
+        memory: |value| value.downcast_ref().map(Self::memory),
+        take: |value| value.downcast_mut::<Option<Self>>()?.take().map(Self::into_numbers),
+        put: |value, numbers| match value.downcast_mut() {
+            Some(value) => {
+                *value = Some(Self::from_numbers(numbers)?);
+                Ok(())
+            }
+            None => Err(numbers),
+        },
+        copy: |value, bytes| {
+            *value.downcast_mut()? = Some(Self::from_bytes(bytes)?);
+            Some(())
+        },
+    };
+
+    fn memory(&self) -> Memory<'_>;
+
+    fn into_numbers(self) -> Numbers;
+
+    fn from_numbers(numbers: Numbers) -> Result<Self, Numbers>;
+
+    #[inline]
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Self::from_numbers(Numbers::U8(copied(bytes)?)).ok()
+    }
+}
+
+impl<N: Number> Contiguous for Vec<N> {
+    const FORM: Form = Form::Numbers(Unit::of::<N>());
+
+    #[inline]
+    fn memory(&self) -> Memory<'_> {
+        (self.len(), as_bytes(self))
+    }
+
+    #[inline]
+    fn into_numbers(self) -> Numbers {
+        Numbers::of(self)
+    }
+
+    #[inline]
+    fn from_numbers(numbers: Numbers) -> Result<Self, Numbers> {
+        numbers.into_vec()
+    }
+
+    #[inline]
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let numbers = copied(bytes)?;
+        if !is_reversed(Unit::of::<N>()) {
+            return Some(numbers);
+        }
+        to_native(Numbers::of(numbers)).into_vec().ok()
+    }
+}
+
+impl Contiguous for String {
+    const FORM: Form = Form::Text;
+
+    #[inline]
+    fn memory(&self) -> Memory<'_> {
+        (self.len(), self.as_bytes())
+    }
+
+    #[inline]
+    fn into_numbers(self) -> Numbers {
+        Numbers::of(self.into_bytes())
+    }
+
+    #[inline]
+    fn from_numbers(numbers: Numbers) -> Result<Self, Numbers> {
+        Self::from_utf8(numbers.into_vec()?).map_err(|error| Numbers::of(error.into_bytes()))
+    }
+}
+
+impl Contiguous for Encoded {
+    const FORM: Form = Form::Encoded;
+
+    #[inline]
+    fn memory(&self) -> Memory<'_> {
+        (0, self.as_slice())
+    }
+
+    #[inline]
+    fn into_numbers(self) -> Numbers {
+        Numbers::of(self.into_bytes())
+    }
+
+    #[inline]
+    fn from_numbers(numbers: Numbers) -> Result<Self, Numbers> {
+        numbers.into_vec().map(Self::new)
+    }
+}
+
 /// Returns the value whose encoded numbers have these bytes; `None` if there is none.
 #[inline]
 pub(crate) fn from_bytes<T: 'static>(bytes: &[u8]) -> Option<T> {
-    let mut value: Option<T> = None;
-    let target: &mut dyn Any = &mut value;
-    macro_rules! copy {
-        ($($number:ty)*) => {
-            $(if let Some(target) = target.downcast_mut::<Option<Vec<$number>>>() {
-                let numbers = copied::<$number>(bytes)?;
-                *target = if is_reversed(Unit::of::<$number>()) {
-                    to_native(Numbers::of(numbers)).into_vec().ok()
-                } else {
-                    Some(numbers)
-                };
-            } else)* if let Some(target) = target.downcast_mut::<Option<String>>() {
-                *target = String::from_utf8(copied(bytes)?).ok();
-            } else if let Some(target) = target.downcast_mut::<Option<Encoded>>() {
-                *target = copied(bytes).map(Encoded::new);
-            }
-        };
-    }
-    for_each_number!(copy);
+    let mut value = None;
+    (Class::of::<T>()?.copy)(&mut value, bytes)?;
     value
 }
 
@@ -220,24 +285,9 @@ pub(crate) fn to_native(mut numbers: Numbers) -> Numbers {
 /// memory.
 #[inline]
 fn memory<T: 'static>(value: &T) -> Option<(Form, usize, &[u8])> {
-    if size_of::<T>() != size_of::<Vec<u8>>() {
-        return None;
-    }
-    let value: &dyn Any = value;
-    macro_rules! borrow {
-        ($($number:ty)*) => {
-            $(if let Some(numbers) = value.downcast_ref::<Vec<$number>>() {
-                let form = Form::Numbers(Unit::of::<$number>());
-                return Some((form, numbers.len(), as_bytes(numbers)));
-            })*
-        };
-    }
-    for_each_number!(borrow);
-    if let Some(encoded) = value.downcast_ref::<Encoded>() {
-        return Some((Form::Encoded, 0, encoded.as_slice()));
-    }
-    let text = value.downcast_ref::<String>()?;
-    Some((Form::Text, text.len(), text.as_bytes()))
+    let class = Class::of::<T>()?;
+    let (count, bytes) = (class.memory)(value)?;
+    Some((class.form, count, bytes))
 }
 
 /// Returns `true` if this processor stores such a number in big-endian.

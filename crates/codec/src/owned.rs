@@ -1,5 +1,8 @@
 //! Encoded bytes whose memory can become that of the value.
 
+use std::any::type_name;
+use std::borrow::Cow;
+
 use brigade_sys::numbers::Numbers;
 use serde::de::DeserializeOwned;
 
@@ -52,10 +55,15 @@ impl Owned {
         if !parts.is_empty() {
             return decode_in_parts(numbers.as_bytes(), parts);
         }
-        if is_counted == (Form::of::<R>() == Form::Encoded) {
-            return Self::new(numbers, is_counted).decode_again();
-        }
-        from_numbers(numbers).or_else(|numbers| Self::new(numbers, is_counted).decode_again())
+        let numbers = if is_counted == (Form::of::<R>() == Form::Encoded) {
+            numbers
+        } else {
+            match from_numbers(numbers) {
+                Ok(value) => return Ok(value),
+                Err(numbers) => numbers,
+            }
+        };
+        Self::new(numbers, is_counted).decode_again()
     }
 
     /// Decodes a copy of the value.
@@ -63,14 +71,20 @@ impl Owned {
     /// # Errors
     /// As [`decode`](crate::decode).
     pub fn decode_again<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
+        decode(&self.encoded(type_name::<R>())?)
+    }
+
+    /// Returns the whole encoding of the value, which is of this type.
+    fn encoded(&self, type_name: &'static str) -> Result<Cow<'_, [u8]>, CodecError> {
+        let bytes = self.numbers.as_bytes();
         if !self.parts.is_empty() {
-            return decode(&join::<R>(self.numbers.as_bytes(), &self.parts)?);
+            return join(bytes, &self.parts, type_name).map(Cow::Owned);
         }
         if !self.is_counted {
-            return decode(self.numbers.as_bytes());
+            return Ok(Cow::Borrowed(bytes));
         }
         let (prefix, bytes) = parts_of_numbers(&self.numbers);
-        decode(&[prefix.as_slice(), bytes].concat())
+        Ok(Cow::Owned([prefix.as_slice(), bytes].concat()))
     }
 
     /// Returns `true` if the value, which is a `Result`, is an `Err`.

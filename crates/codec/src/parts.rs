@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use crate::codec::{decode, decode_here, encode_here};
 use crate::contiguous::Form;
 use crate::error::{CodecError, MalformedParts, UntakenParts};
-use scope::{Scope, arriving, may_have_parts};
+use scope::{Outer, Scope, may_have_parts, untaken};
 pub use table::{Addresses, Place, Table};
 
 /// Appends the encoded value to `into`, without its large packed vectors, which it puts into
@@ -79,32 +79,42 @@ pub fn decode_in_parts<T: DeserializeOwned + 'static>(
     encoded: &[u8],
     parts: Vec<Numbers>,
 ) -> Result<T, CodecError> {
+    let type_name = type_name::<T>();
     if Form::of::<T>() != Form::Other {
         // Encoded bytes for others, or no such value.
-        return decode(&join::<T>(encoded, &parts)?);
+        return decode(&join(encoded, &parts, type_name)?);
     }
-    let table = Table::of(encoded).filter(|table| table.parts.len() == parts.len());
-    let table = table.ok_or_else(|| malformed::<T>())?;
-    let arrived = table.parts.iter().map(|part| part.mark).zip(parts);
-    let (value, wrong) = arriving(arrived, || decode_here(table.head));
-    let value = value?;
-    if wrong == 0 {
-        return Ok(value);
+    let (head, _outer) = arrive(encoded, parts).ok_or_else(|| malformed(type_name))?;
+    let value = decode_here(head)?;
+    match untaken() {
+        0 => Ok(value),
+        wrong => Err(CodecError::Decode { type_name, source: UntakenParts(wrong).into() }),
     }
-    Err(CodecError::Decode { type_name: type_name::<T>(), source: UntakenParts(wrong).into() })
+}
+
+/// Begins to decode a value that was encoded in parts. Returns its encoding without them; `None`
+/// if it has other parts.
+fn arrive(encoded: &[u8], parts: Vec<Numbers>) -> Option<(&[u8], Outer)> {
+    let table = Table::of(encoded).filter(|table| table.parts.len() == parts.len())?;
+    let marks = table.parts.iter().map(|part| part.mark);
+    Some((table.head, Outer::hidden_by(marks.zip(parts))))
 }
 
 /// Returns a value as it is encoded with its parts.
 ///
 /// # Errors
-/// [`CodecError::Decode`] if it has no table, or other parts. It names the type `T`.
-pub fn join<T>(encoded: &[u8], parts: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, CodecError> {
+/// [`CodecError::Decode`] if it has no table, or other parts. It names the type.
+pub fn join(
+    encoded: &[u8],
+    parts: &[impl AsRef<[u8]>],
+    type_name: &'static str,
+) -> Result<Vec<u8>, CodecError> {
     let joined = Table::of(encoded).and_then(|table| table.join(parts));
-    joined.ok_or_else(|| malformed::<T>())
+    joined.ok_or_else(|| malformed(type_name))
 }
 
-fn malformed<T>() -> CodecError {
-    CodecError::Decode { type_name: type_name::<T>(), source: MalformedParts.into() }
+fn malformed(type_name: &'static str) -> CodecError {
+    CodecError::Decode { type_name, source: MalformedParts.into() }
 }
 
 #[cfg(test)]

@@ -35,10 +35,12 @@ const LARGE: usize = 64 << 10;
 /// again.
 const COPIED: usize = 4 << 10;
 
+/// Memory for an encoding. Boxed, so that taking it out and putting it back moves one word instead
+/// of three.
+type Scratch = Box<Vec<u8>>;
+
 thread_local! {
-    /// Boxed, so that taking it out and putting it back moves one word.
-    #[expect(clippy::box_collection, reason = "a vector takes three words")]
-    static SCRATCH: Cell<Option<Box<Vec<u8>>>> = const { Cell::new(None) };
+    static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
 }
 
 /// An encoded argument. Workers can read one in the arena until it is dropped.
@@ -113,40 +115,63 @@ impl Argument {
         arena: Option<&Arc<ArgumentArena>>,
         keeps_parts: bool,
     ) -> Result<Self, CodecError> {
-        if let (Some(arena), Some((prefix, bytes))) = (arena, codec::contiguous_parts(value)) {
-            let length = bytes.len().saturating_add(prefix.as_slice().len());
-            if length >= ARENA_THRESHOLD
-                && length <= limit
-                && let Some(block) = arena.put(&[prefix.as_slice(), bytes])
-            {
-                return Ok(Self::InArena(Box::new(block)));
-            }
+        if let (Some(arena), Some((prefix, bytes))) = (arena, codec::contiguous_parts(value))
+            && let Some(argument) = Self::in_arena(&[prefix.as_slice(), bytes], limit, arena)
+        {
+            return Ok(argument);
         }
         // The value's own code may encode another argument meanwhile, which gets other memory.
         let mut encoded = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
         let mut parts = Vec::new();
-        let (mut result, exported) = exporting(|| {
+        let (result, exported) = exporting(|| {
             let parts = keeps_parts.then_some(&mut parts);
             encode_in_parts(value, &mut encoded, limit, KEPT_PARTS, parts)
         });
+        let result = result.map(|()| exported);
+        Self::encoded(encoded, parts, result, limit, arena, type_name::<T>())
+    }
+
+    /// Puts encoded bytes into the arena if they are large and it has room.
+    #[inline]
+    fn in_arena(bytes: &[&[u8]; 2], limit: usize, arena: &Arc<ArgumentArena>) -> Option<Self> {
+        let length = bytes[0].len().saturating_add(bytes[1].len());
+        if length < ARENA_THRESHOLD || length > limit {
+            return None;
+        }
+        Some(Self::InArena(Box::new(arena.put(bytes)?)))
+    }
+
+    /// Returns the argument of this encoding, with its parts and buffers. Its code is the same for
+    /// all types.
+    #[inline]
+    fn encoded(
+        mut encoded: Scratch,
+        parts: Vec<SharedNumbers>,
+        mut exported: Result<Option<Box<[SharedBuf]>>, CodecError>,
+        limit: usize,
+        arena: Option<&Arc<ArgumentArena>>,
+        type_name: &'static str,
+    ) -> Result<Self, CodecError> {
         if !parts.is_empty() {
-            if exported.is_none() {
+            if matches!(exported, Ok(None)) {
                 return Ok(Self::kept_in_parts(*encoded, parts, arena));
             }
             // Few values have both.
-            let joined = parts::join::<T>(&encoded, &parts);
-            result = joined.map(|joined| *encoded = joined);
+            match parts::join(&encoded, &parts, type_name) {
+                Ok(joined) => *encoded = joined,
+                Err(error) => exported = Err(error),
+            }
         }
-        if result.is_err() || (exported.is_none() && encoded.len() <= COPIED) {
-            let argument = result.map(|()| Self::Inline(Bytes::copy(&encoded)));
+        if exported.is_err() || (matches!(exported, Ok(None)) && encoded.len() <= COPIED) {
+            let argument = exported.map(|_| Self::Inline(Bytes::copy(&encoded)));
             encoded.clear();
             // Fails only at the end of the thread.
             let _ = SCRATCH.try_with(|scratch| scratch.set(Some(encoded)));
             return argument;
         }
-        let Some(exported) = exported else { return Ok(Self::of(*encoded, arena)) };
+        let Some(exported) = exported? else { return Ok(Self::of(*encoded, arena)) };
         let room = limit.saturating_sub(encoded.len());
-        let lent = append_buffers::<T>(exported, &mut encoded, room, arena)?;
+        let lent = append_buffers(exported, &mut encoded, room, arena, type_name)?;
         let lent = lent.into_iter().map(|buffer| (0, buffer)).collect();
         Ok(Self::with_buffers(Self::of(*encoded, arena), lent))
     }
@@ -310,14 +335,15 @@ impl Argument {
     }
 }
 
-/// Appends the list of an argument's buffers to its encoding of type `T`.
+/// Appends the list of an argument's buffers to its encoding.
 #[cold]
-pub(crate) fn append_buffers<T>(
+pub(crate) fn append_buffers(
     exported: Box<[SharedBuf]>,
     encoded: &mut Vec<u8>,
     room: usize,
     arena: Option<&Arc<ArgumentArena>>,
+    type_name: &'static str,
 ) -> Result<Vec<SharedBuf>, CodecError> {
     buffers::append(exported, encoded, room, arena)
-        .map_err(|error| CodecError::Encode { type_name: type_name::<T>(), source: error.into() })
+        .map_err(|error| CodecError::Encode { type_name, source: error.into() })
 }

@@ -54,6 +54,18 @@ impl TaskOptions {
         self.retry = retry;
     }
 
+    /// Returns a task with these settings. The code is the same for all types of arguments.
+    #[inline]
+    fn submission(&self, pool: &Pool, function: FunctionRef, encoded: Argument) -> Submission {
+        let (shared, ordinary) = (pool.shared(), pool.ordinary());
+        let &Self { ref label, retries, retried_for, .. } = self;
+        let (deadlines, constraints) = self.constraints(&shared.config);
+        let (id, label) = (shared.next_task_ids(1), label.clone());
+        let cell = TaskCell::new(ordinary, id, function, encoded, label, deadlines, retried_for);
+        shared.open_span(&cell, None);
+        Submission { cell, retries, constraints, place: None }
+    }
+
     /// Resolves the settings against the pool's defaults, for the task and for the scheduler.
     #[inline]
     pub(crate) fn constraints(
@@ -273,7 +285,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
         let kept = KeptArgument::take(argument);
         let bytes = kept.bytes();
         let encoded = Argument::Kept(Box::new(kept));
-        let task = self.unsubmitted_with(|| Ok((self.function()?, encoded)));
+        let task = self.function().map(|it| self.options.submission(self.pool, it, encoded));
         self.submit_task(task, when_full)
             .map_err(|kind| SubmitError::new(kind, KeptArgument::give_back(bytes)))
     }
@@ -292,29 +304,14 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// Makes the task, which is not submitted yet.
     #[inline]
     fn unsubmitted(&self, argument: &A) -> Result<Submission, SubmitErrorKind> {
-        self.unsubmitted_with(|| self.prepare(argument))
+        let (function, encoded) = self.prepare(argument)?;
+        Ok(self.options.submission(self.pool, function, encoded))
     }
 
-    #[inline]
-    fn unsubmitted_with(
-        &self,
-        prepare: impl FnOnce() -> Result<(FunctionRef, Argument), SubmitErrorKind>,
-    ) -> Result<Submission, SubmitErrorKind> {
-        let shared = self.pool.shared();
-        self.options.needs.check()?;
-        let (function, encoded) = prepare()?;
-        let TaskOptions { label, retries, .. } = &self.options;
-        let (deadlines, constraints) = self.options.constraints(&shared.config);
-        let id = shared.next_task_ids(1);
-        let (ordinary, label) = (self.pool.ordinary(), label.clone());
-        let retried_for = self.options.retried_for;
-        let cell = TaskCell::new(ordinary, id, function, encoded, label, deadlines, retried_for);
-        shared.open_span(&cell, None);
-        Ok(Submission { cell, retries: *retries, constraints, place: None })
-    }
-
+    /// Returns the function, if it and the resources exist.
     #[inline]
     fn function(&self) -> Result<FunctionRef, SubmitErrorKind> {
+        self.options.needs.check()?;
         self.function.clone().map_err(|message| SubmitErrorKind::Function { message })
     }
 

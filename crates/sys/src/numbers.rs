@@ -118,6 +118,7 @@ macro_rules! each {
 
 impl Numbers {
     /// Takes the memory of a vector.
+    #[inline]
     pub fn of<N: Number>(numbers: Vec<N>) -> Self {
         match Unit::of::<N>().get() {
             1 => Self::U8(cast(numbers)),

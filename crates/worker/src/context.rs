@@ -53,10 +53,7 @@ pub fn seed() -> Option<u64> {
 
 /// Calls `task`, in which [`seed`] returns `seed`: outside a worker, only on this thread.
 pub fn with_seed<T>(seed: u64, task: impl FnOnce() -> T) -> T {
-    let _restored = match id() {
-        Some(_) => Seed::OfTheWorker(with(|context| context.seed.lock().replace(seed))),
-        None => Seed::OfTheThread(SEED_HERE.replace(Some(seed))),
-    };
+    let _restored = Seed::replaced_by(seed);
     task()
 }
 
@@ -64,6 +61,15 @@ pub fn with_seed<T>(seed: u64, task: impl FnOnce() -> T) -> T {
 enum Seed {
     OfTheWorker(Option<u64>),
     OfTheThread(Option<u64>),
+}
+
+impl Seed {
+    fn replaced_by(seed: u64) -> Self {
+        match id() {
+            Some(_) => Self::OfTheWorker(with(|context| context.seed.lock().replace(seed))),
+            None => Self::OfTheThread(SEED_HERE.replace(Some(seed))),
+        }
+    }
 }
 
 impl Drop for Seed {

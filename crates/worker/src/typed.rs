@@ -34,33 +34,55 @@ where
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
         let argument = decode(invocation)?;
         let result = function(argument);
-        if store_large(&result, invocation) {
-            if let (Some(leftover), Some(numbers)) =
-                (&mut invocation.leftover, codec::into_numbers(result))
-            {
-                **leftover = numbers;
-            }
-            return Ok(());
+        if encode(&result, invocation)? {
+            keep(result, invocation);
         }
-        let Invocation { result: into, limit, parts, .. } = invocation;
-        let (encoded, exported) =
-            exporting(|| encode_in_parts(&result, into, *limit, IN_PARTS, parts.as_deref_mut()));
-        encoded.map_err(|error| EntryError::Result(codec::chain(&error)))?;
-        let Some(exported) = exported else { return Ok(()) };
-        if let Some(parts) = &mut invocation.parts {
-            join::<R>(parts, invocation.result)?;
-        }
-        invocation.has_buffers = true;
-        buffers::append(exported, invocation.result, invocation.limit, type_name::<R>())
-            .map_err(EntryError::Result)
+        Ok(())
     }
 }
 
+/// Frees the memory of a large result later.
+#[cold]
+fn keep<R: 'static>(result: R, invocation: &mut Invocation<'_>) {
+    if let (Some(leftover), Some(numbers)) = (&mut invocation.leftover, codec::into_numbers(result))
+    {
+        **leftover = numbers;
+    }
+}
+
+/// Encodes a result. Returns `true` if it was large, and is stored. Functions with results of one
+/// type have this code in common.
+#[inline]
+fn encode<R: Serialize + 'static>(
+    result: &R,
+    invocation: &mut Invocation<'_>,
+) -> Result<bool, EntryError> {
+    if store_large(result, invocation) {
+        return Ok(true);
+    }
+    let Invocation { result: into, limit, parts, .. } = invocation;
+    let (encoded, exported) =
+        exporting(|| encode_in_parts(result, into, *limit, IN_PARTS, parts.as_deref_mut()));
+    encoded.map_err(|error| EntryError::Result(codec::chain(&error)))?;
+    let Some(exported) = exported else { return Ok(false) };
+    if let Some(parts) = &mut invocation.parts {
+        join(parts, invocation.result, type_name::<R>())?;
+    }
+    invocation.has_buffers = true;
+    buffers::append(exported, invocation.result, invocation.limit, type_name::<R>())
+        .map_err(EntryError::Result)?;
+    Ok(false)
+}
+
 /// Puts the vectors of a value with shared buffers back into it.
-fn join<R>(parts: &mut Vec<SharedNumbers>, result: &mut Vec<u8>) -> Result<(), EntryError> {
+fn join(
+    parts: &mut Vec<SharedNumbers>,
+    result: &mut Vec<u8>,
+    type_name: &'static str,
+) -> Result<(), EntryError> {
     let parts = std::mem::take(parts);
     if !parts.is_empty() {
-        let joined = parts::join::<R>(result, &parts);
+        let joined = parts::join(result, &parts, type_name);
         *result = joined.map_err(|error| EntryError::Result(codec::chain(&error)))?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 79_417;
+const SUM: usize = 79_398;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -36,8 +36,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("base", 900),
     ("brigade", 200),
     ("cli", 10700),
-    ("cluster", 9600),
-    ("codec", 1330),
+    ("cluster", 9570),
+    ("codec", 1360),
     ("cores", 3410),
     ("crash", 1200),
     ("elsewhere", 1200),

@@ -137,17 +137,9 @@ pub(crate) fn take_part(mark: &[u8]) -> Option<Numbers> {
     })
 }
 
-/// Runs `decode`, which decodes a value with these parts. Returns the number of those that it has
-/// not taken once, too.
-pub(super) fn arriving<T>(
-    parts: impl Iterator<Item = (Mark, Numbers)>,
-    decode: impl FnOnce() -> T,
-) -> (T, usize) {
-    let parts = parts.map(|(mark, part)| Arrived { mark, part: Some(part), taken: 0 }).collect();
-    let _outer = Outer::hidden_by(parts);
-    let value = decode();
-    let wrong = |all: &Vec<Arrived>| all.iter().filter(|arrived| arrived.taken != 1).count();
-    (value, ARRIVED.with_borrow(|all| wrong(all)))
+/// Returns the number of parts that the value which is being decoded has not taken once.
+pub(super) fn untaken() -> usize {
+    ARRIVED.with_borrow(|all| all.iter().filter(|arrived| arrived.taken != 1).count())
 }
 
 /// Returns `true` if the value that is being decoded has parts.
@@ -161,13 +153,14 @@ pub(crate) struct Outer(Vec<Arrived>);
 
 impl Outer {
     /// Begins to decode a value with these parts.
-    fn hidden_by(parts: Vec<Arrived>) -> Self {
-        Self(replace(parts))
+    pub(super) fn hidden_by(parts: impl Iterator<Item = (Mark, Numbers)>) -> Self {
+        let arrived = |(mark, part)| Arrived { mark, part: Some(part), taken: 0 };
+        Self(replace(parts.map(arrived).collect()))
     }
 
     /// Begins to decode a value without parts.
     pub(crate) fn hidden() -> Self {
-        Self::hidden_by(Vec::new())
+        Self(replace(Vec::new()))
     }
 }
 

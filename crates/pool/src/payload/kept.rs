@@ -1,6 +1,7 @@
 //! Large arguments, and large vectors in arguments, that the host keeps, and copies to the worker
 //! that begins the task.
 
+use std::any::type_name;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brigade_sys::arena::{MOST_OFFERED, OFFERED};
@@ -168,7 +169,7 @@ impl KeptArgument {
             }),
             Memory::Parts { encoded, parts } => self.encoded.get_or_init(|| {
                 // These are the parts without which it was encoded.
-                parts::join::<Self>(encoded.as_bytes(), parts).unwrap_or_default()
+                parts::join(encoded.as_bytes(), parts, type_name::<Self>()).unwrap_or_default()
             }),
         }
     }

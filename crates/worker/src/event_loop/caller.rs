@@ -1,5 +1,6 @@
 //! Calls functions, and turns anything that they do into an outcome.
 
+use std::any::type_name;
 use std::cell::{Cell, RefCell};
 
 use brigade_sys::arena::{OFFERED, Offer};
@@ -304,7 +305,7 @@ fn offer_parts(store: &Store<'_>, invocation: &mut Invocation<'_>) -> Result<(),
         *store.offered.borrow_mut() = Some(Offered::new(offer, Kept::Parts));
         return Ok(());
     }
-    let joined = parts::join::<SharedNumbers>(invocation.result, parts);
+    let joined = parts::join(invocation.result, parts, type_name::<SharedNumbers>());
     *invocation.result = joined.map_err(|error| EntryError::Result(chain(&error)))?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use brigade_sys::arena::Offer;
 use brigade_sys::numbers::Numbers;
 use brigade_wire::{Outcome, codec};
+use std::any::type_name;
 
 use super::caller::{Calls, Store};
 
@@ -63,7 +64,7 @@ impl Kept {
     /// Returns the outcome with a copy of the value.
     fn stored<'a>(self, store: &Store<'_>, calls: &'a mut Calls) -> Outcome<'a> {
         if let Self::Parts = self {
-            match codec::parts::join::<Numbers>(&calls.result, &calls.parts) {
+            match codec::parts::join(&calls.result, &calls.parts, type_name::<Numbers>()) {
                 Ok(joined) => calls.result = joined,
                 Err(error) => return Outcome::ResultCodec(codec::chain(&error)),
             }

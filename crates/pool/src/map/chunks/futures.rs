@@ -25,24 +25,24 @@ where
         R: DeserializeOwned + 'static,
         T: Turn<Results>,
     {
-        if self.pool.shared().is_forked() {
-            return Poll::Ready(self.forked().map(Err));
+        if self.frames.pool.shared().is_forked() {
+            return Poll::Ready(self.frames.forked().map(Err));
         }
         // A future must not block.
-        self.when_full = WhenFull::Exceed;
+        self.frames.when_full = WhenFull::Exceed;
         let mut is_registered = false;
         loop {
             if let Some(result) = self.try_next(turn, None) {
                 return Poll::Ready(Some(result));
             }
-            if self.under_way.is_empty() && self.settled.is_empty() {
+            if self.frames.under_way.is_empty() && self.frames.settled.is_empty() {
                 return Poll::Ready(None);
             }
             if !is_registered {
-                let surplus = self.owner.completions.add_waker(context.waker());
-                self.pool.shared().run_wakers(surplus);
+                let surplus = self.frames.owner.completions.add_waker(context.waker());
+                self.frames.pool.shared().run_wakers(surplus);
                 is_registered = true;
-            } else if self.owner.completions.is_pending() {
+            } else if self.frames.owner.completions.is_pending() {
                 return Poll::Pending;
             }
         }

@@ -27,14 +27,14 @@ where
         T: Turn<Results>,
     {
         // In a fork of the process not even `owner` may be accessed.
-        if self.pool.shared().is_forked() {
-            return self.forked().map(Err);
+        if self.frames.pool.shared().is_forked() {
+            return self.frames.forked().map(Err);
         }
         loop {
             if let Some(result) = self.try_next(turn, None) {
                 return Some(result);
             }
-            if !self.wait(None) {
+            if !self.frames.wait(None) {
                 return None;
             }
         }
@@ -49,18 +49,18 @@ where
         R: DeserializeOwned + 'static,
         T: Turn<Results>,
     {
-        if self.pool.shared().is_forked() {
-            return Ok(self.forked().map(Err));
+        if self.frames.pool.shared().is_forked() {
+            return Ok(self.frames.forked().map(Err));
         }
-        let when_full = std::mem::replace(&mut self.when_full, WhenFull::Exceed);
+        let when_full = std::mem::replace(&mut self.frames.when_full, WhenFull::Exceed);
         let next = self.next_in_time(turn, deadline);
-        self.when_full = when_full;
+        self.frames.when_full = when_full;
         next
     }
 
     #[inline]
     fn position(&self) -> u64 {
-        self.current.as_ref().map_or(0, Results::position)
+        self.frames.current.as_ref().map_or(0, Results::position)
     }
 
     fn keep_inputs(&mut self) {
@@ -73,16 +73,7 @@ where
     }
 
     fn set(&mut self, setting: Setting) {
-        match setting {
-            Setting::Window(items) => self.window = Some(items),
-            Setting::Chunk(items) => self.sizing.fix(items),
-            Setting::Deadline(limit) => self.options.deadlines.hard = Some(limit),
-            Setting::Retry(retry) => self.options.set_retry(retry),
-            Setting::RetryPanics => self.options.retried_for.panics = true,
-            Setting::RetryErrors => self.options.retried_for.errors = true,
-            Setting::Needs(resource, amount) => self.add_need(resource, amount),
-            Setting::OneAtATime => self.sizing.set_one_at_a_time(),
-        }
+        self.frames.set(setting);
     }
 }
 
@@ -104,31 +95,23 @@ where
                 return Ok(Some(result));
             }
             if !is_over(until) {
-                if !self.wait(until) {
+                if !self.frames.wait(until) {
                     return Ok(None);
                 }
                 continue;
             }
             // Outcomes that have arrived still count.
-            self.pool.shared().collect();
-            if !self.owner.completions.is_pending() {
+            self.frames.pool.shared().collect();
+            if !self.frames.owner.completions.is_pending() {
                 continue;
             }
-            if self.under_way.is_empty() && !self.exhausted {
+            if self.frames.under_way.is_empty() && !self.frames.exhausted {
                 // Whether there is another input is known only once it is asked for.
                 self.next_chunk(1);
             }
-            let has_ended = self.under_way.is_empty() && self.settled.is_empty();
-            return if has_ended { Ok(None) } else { Err(self.timed_out()) };
+            let has_ended = self.frames.under_way.is_empty() && self.frames.settled.is_empty();
+            return if has_ended { Ok(None) } else { Err(self.frames.timed_out(self.left())) };
         }
-    }
-
-    /// Counts the inputs that were taken, and those that were not as far as they are known.
-    fn timed_out(&self) -> TimedOut {
-        let count = |number| usize::try_from(number).unwrap_or(usize::MAX);
-        let taken = count(self.submitted + u64::from(self.filled));
-        let total = taken.saturating_add(self.left().unwrap_or(0));
-        TimedOut::new(total.saturating_sub(count(self.yielded)), total)
     }
 }
 
@@ -137,8 +120,6 @@ where
     I::Item: Serialize + 'static,
 {
     fn set_seed(&mut self, seed: u64) {
-        self.function = self.seeded.clone();
-        self.refused = self.function.is_err();
-        self.seed = Some(seed);
+        self.frames.set_seed(seed);
     }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use brigade_scheduler::Constraints;
 use brigade_wire::Attempt;
+use brigade_wire::codec::{self, CodecError};
 use brigade_wire::shared::SharedBuf;
 
-use super::Chunks;
+use super::frames::Frames;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::error::{SubmitError, SubmitErrorKind, TaskError};
@@ -18,7 +19,7 @@ use crate::payload::Argument;
 /// kernels are configured with.
 const LATEST_TICK: Duration = Duration::from_millis(10);
 
-impl<I: Iterator> Chunks<'_, I> {
+impl Frames<'_> {
     /// Returns the description of the next `count` inputs, with new task ids.
     pub(super) fn next_items(&mut self, count: u32) -> Items {
         let position = self.submitted;
@@ -109,7 +110,15 @@ impl<I: Iterator> Chunks<'_, I> {
         }
     }
 
-    pub(super) fn fail(&mut self, items: Items, kind: SubmitErrorKind) {
+    /// Fails the next input, behind those that were taken.
+    #[cold]
+    pub(super) fn cannot_encode(&mut self, error: &CodecError) {
+        self.submit_filled();
+        let items = self.next_items(1);
+        self.fail(items, SubmitErrorKind::Codec { message: codec::chain(error) });
+    }
+
+    fn fail(&mut self, items: Items, kind: SubmitErrorKind) {
         self.fail_with(items, SubmitError::new(kind, ()).into_task_error());
     }
 
