@@ -10,22 +10,16 @@ use crate::tidy::published;
 /// features that the others want of it.
 const ALONE: [&str; 6] = ["cores", "runner", "sandbox", "supervisor", "timer", "worker"];
 
-/// Number of sets beside the empty one, and of those that a feature is in. Two features that are
-/// in different fours of seven sets are together in one, since 4 + 4 > 7, and each is somewhere
-/// without the other; the empty set has neither. So every pair of features is seen in all four
-/// ways, for up to 35 features. (Kleitman and Spencer, Families of k-independent sets, 1973.)
-const SETS: u32 = 7;
-const IN_SETS: u32 = 4;
-
 /// Returns checks of the facade with few sets of features in which each pair is on, off, and only
 /// one of both, and of the libraries that use others without their features. Those in `left_out`
 /// are in no set.
 pub(crate) fn pairs(resolution: &str, left_out: &[&str]) -> Vec<(String, Invocation)> {
     let mut features = declared("brigade");
     features.retain(|feature| !left_out.contains(&feature.as_str()));
-    let rows = rows(&features).into_iter().enumerate();
-    let checks = rows.map(|(index, row)| {
-        let name = if index == 0 { "none".to_owned() } else { format!("set {index} of {SETS}") };
+    let rows = rows(&features);
+    let sets = rows.len() - 1;
+    let checks = rows.into_iter().enumerate().map(|(index, row)| {
+        let name = if index == 0 { "none".to_owned() } else { format!("set {index} of {sets}") };
         (name, facade(resolution, &row.join(",")))
     });
     let with_client = !left_out.contains(&"cluster");
@@ -68,14 +62,21 @@ fn alone(resolution: &str, with_client: bool) -> impl Iterator<Item = (String, I
 }
 
 /// Returns the empty set and those in which every pair of features is together, and apart.
+///
+/// Each feature is in another choice of just over half of the sets. So two features are together in
+/// a set, and each is somewhere without the other; the empty set has neither. There are as few sets
+/// as have that number of choices: six for 15 features, seven for 35. (Kleitman and Spencer,
+/// Families of k-independent sets, 1973.)
 fn rows(features: &[String]) -> Vec<Vec<String>> {
-    let fours = (0..1_u32 << SETS).filter(|four| four.count_ones() == IN_SETS);
-    let placed: Vec<(&String, u32)> = features.iter().zip(fours).collect();
+    let choices = |sets: u32| (0..1_u32 << sets).filter(move |it| it.count_ones() == sets / 2 + 1);
+    let suffices = |sets: &u32| choices(*sets).count() >= features.len();
+    let sets = (1..u32::BITS).find(suffices).unwrap_or_default();
+    let placed: Vec<(&String, u32)> = features.iter().zip(choices(sets)).collect();
     let row = |set: u32| {
         let inside = placed.iter().filter(|(_, four)| four & 1 << set != 0);
         inside.map(|(feature, _)| (*feature).clone()).collect()
     };
-    [Vec::new()].into_iter().chain((0..SETS).map(row)).collect()
+    [Vec::new()].into_iter().chain((0..sets).map(row)).collect()
 }
 
 /// Returns the features that a package of the workspace declares, without `default`.

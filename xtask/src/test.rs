@@ -24,6 +24,7 @@ const BUDGET: usize = 1000;
 
 /// Number of random events for the scheduler; each step is checked against a model.
 const SCHEDULER_STEPS: &str = "1000000";
+const FEWER_STEPS: &str = "100000";
 
 /// The modules of the integration tests in which a link can make a difference.
 const OVER_IPC: &str = "package(brigade-integration)&test(/^(payloads|buffers|shared_memory|crashes|deadlines|shutdown|doorbell|failures|streams|liars)::/)";
@@ -44,8 +45,10 @@ const NOT_IN_A_SANDBOX: &str = "test(/copy_that_crashes|goes_on_after_its_crash|
     children_of|liars|names_memory_of_others|program|does_not_notice_that_it_is_looked_at|\
     too_late_has_no_value/)";
 
-/// The variable with the number of tasks amid the faults of a cluster, and a third of its default.
-const CHAOS: (&str, &str) = ("BRIGADE_CHAOS_TASKS", "2000");
+/// The variables with the number of random cases of a property, a quarter of its default, and for
+/// all repetitions of other random tests, of which there are a quarter without it.
+const CASES: (&str, &str) = ("PROPTEST_CASES", "64");
+const REPETITIONS: (&str, &str) = ("BRIGADE_REPETITIONS", "all");
 
 /// Comparisons of the command with GNU parallel, which start hundreds of Perl programs.
 const PAIRS: &str = "package(brigade-cli)&test(/^pairs::/)";
@@ -149,7 +152,10 @@ fn only_in_ci(settings: &Settings, tools: &Tools) -> Vec<LeftOut> {
         .map(|step| LeftOut { name: step.name, reason: "`cargo xtask ci` runs it".to_owned() });
     let reason = "`cargo xtask ci` compiles and tests them".to_owned();
     let parts = [
-        ("two thirds of the tasks amid the faults of a cluster", "`cargo xtask ci` runs them"),
+        (
+            "three quarters of the repetitions of random tests, nine tenths of the scheduler's play",
+            "`cargo xtask ci` runs them",
+        ),
         ("a second forced thread switch in large models of loom", "`cargo xtask loom` tries it"),
         ("documentation of brigade-cluster", "`cargo xtask ci` checks it"),
     ];
@@ -184,12 +190,12 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
         let in_a_sandbox = tests(&format!("({sandboxed})-{NOT_IN_A_SANDBOX}"))
             .variable("BRIGADE_TEST_SANDBOX", "1")
             .variable("RUST_BACKTRACE", "0");
+        let played = if everything { SCHEDULER_STEPS } else { FEWER_STEPS };
         let scheduler = tests("package(brigade-scheduler)&test(any_play)")
-            .variable("BRIGADE_SCHEDULER_STEPS", SCHEDULER_STEPS);
+            .variable("BRIGADE_SCHEDULER_STEPS", played);
         let all_but_pairs = format!("all()-({PAIRS})");
-        let (chaos, few) = CHAOS;
-        let all = tests(&all_but_pairs);
-        let all = if everything { all } else { all.variable(chaos, few) };
+        let (variable, value) = if everything { REPETITIONS } else { CASES };
+        let all = tests(&all_but_pairs).variable(variable, value);
         steps.push(("suite", Step::cargo(Processes, "tests", all)));
         steps.push(if everything {
             ("links", Step::cargo(Processes, "all tests over ipc", over_ipc(ALL_OVER_IPC)))
