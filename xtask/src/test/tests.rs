@@ -76,7 +76,8 @@ fn ci_runs_everything_and_says_what_test_leaves_out() {
     }
     let in_ci = plan(&IN_CI, &all_tools());
     for step in plan(&HERE, &all_tools()) {
-        let is_repeated = ["tests over ipc", "tests in a sandbox"].contains(&step.name.as_str());
+        let repeated = ["tests over ipc", "tests in a sandbox", "features: set"];
+        let is_repeated = repeated.iter().any(|name| step.name.starts_with(name));
         assert!(is_repeated || in_ci.iter().any(|it| it.name == step.name), "{}", step.name);
     }
 }
