@@ -1,7 +1,11 @@
 //! The files of this checkout, read once for all checks of tidy.
 
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, available_parallelism};
 
 use crate::tokens;
 
@@ -23,13 +27,11 @@ pub(crate) struct File {
 impl Checkout {
     pub(crate) fn read() -> Result<Self, String> {
         let root = root();
-        let mut files = Vec::new();
-        for path in tracked(&root)? {
+        let mut files = on_all_processors(tracked(&root)?, |path| {
             // Skip tracked files whose deletion is not staged, and links to folders.
-            if let Ok(bytes) = std::fs::read(root.join(&path)) {
-                files.push(File::new(path, String::from_utf8_lossy(&bytes).into_owned()));
-            }
-        }
+            let bytes = std::fs::read(root.join(&path)).ok();
+            bytes.map(|bytes| File::new(path, String::from_utf8_lossy(&bytes).into_owned()))
+        });
         files.sort_by(|one, two| one.path.cmp(&two.path));
         Ok(Self { files })
     }
@@ -93,6 +95,25 @@ impl File {
             })
             .map_or(usize::MAX, |index| index + 1)
     }
+}
+
+/// Calls a function for each item, on as many threads as there are processors. Returns the results
+/// in any order.
+pub(crate) fn on_all_processors<T: Send, R: IntoIterator<Item: Send>>(
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    function: impl Fn(T) -> R + Sync,
+) -> Vec<R::Item> {
+    let items = Mutex::new(items.into_iter());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || std::iter::from_fn(next).flat_map(&function).collect::<Vec<_>>();
+    let threads = available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .flat_map(|it| it.join().unwrap_or_else(|it| resume_unwind(it)))
+            .collect()
+    })
 }
 
 /// Returns the folder of the workspace.

@@ -36,7 +36,7 @@ mod wrapping;
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, on_all_processors};
 use crate::features;
 
 /// A violation of a rule.
@@ -98,7 +98,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
 /// Prints every finding, and fails if there is any.
 pub(crate) fn check() -> Result<(), String> {
     let checkout = Checkout::read()?;
-    let findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&checkout)).collect();
+    let mut findings = on_all_processors(CHECKS, |check| check(&checkout));
+    findings.sort_by(|one, two| (&one.path, one.line).cmp(&(&two.path, two.line)));
     for finding in &findings {
         println!("{finding}");
     }
