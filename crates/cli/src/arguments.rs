@@ -1,11 +1,8 @@
 //! The options of the command. Help, completions and the manual page are generated from them.
 
-#[cfg(feature = "cluster")]
 mod cluster;
-#[cfg(feature = "cluster")]
 mod cluster_run;
 mod confine;
-#[cfg(feature = "cluster")]
 mod connection;
 mod examples;
 mod job;
@@ -28,12 +25,9 @@ use clap_complete::Shell;
 
 use crate::dialect::Dialect;
 use crate::input::Format;
-#[cfg(feature = "cluster")]
 pub(crate) use cluster::{Cluster, Dead, Node, QueueAddress, Status as ClusterStatusOptions};
-#[cfg(feature = "cluster")]
 pub(crate) use cluster_run::ClusterRunOptions;
 pub(crate) use confine::{LimitOptions, SandboxOptions};
-#[cfg(feature = "cluster")]
 pub(crate) use connection::LoginOptions;
 use examples::EXAMPLES;
 pub(crate) use job::JobOptions;
@@ -74,21 +68,16 @@ pub(crate) enum Command {
         address: String,
 
         /// Name of the queue, for a cluster
-        #[cfg(feature = "cluster")]
         #[arg(long, value_name = "NAME", default_value = "default")]
         queue: String,
 
-        #[cfg(feature = "cluster")]
         #[command(flatten)]
         login: LoginOptions,
     },
-    #[cfg(feature = "cluster")]
     Node(Box<Node>),
-    #[cfg(feature = "cluster")]
     #[command(subcommand)]
     Cluster(Cluster),
     /// Run commands for a node, which starts this itself
-    #[cfg(feature = "cluster")]
     #[command(hide = true)]
     ServeCommands {
         /// Name of the node's host
@@ -340,7 +329,6 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) printed: OutputOptions,
 
-    #[cfg(feature = "cluster")]
     #[command(flatten)]
     pub(crate) on_cluster: ClusterRunOptions,
 
@@ -351,10 +339,7 @@ pub(crate) struct Run {
 impl Run {
     /// Returns `true` if the jobs run on a cluster.
     pub(crate) fn is_remote(&self) -> bool {
-        #[cfg(feature = "cluster")]
-        return self.on_cluster.cluster.is_some();
-        #[cfg(not(feature = "cluster"))]
-        return false;
+        self.on_cluster.cluster.is_some()
     }
 }
 

@@ -48,9 +48,7 @@ pub(crate) fn install(command: &Command) -> Result<(), Report> {
 /// Returns the number of `-v`, which means something else for a run.
 fn verbosity(command: &Command) -> u8 {
     match command {
-        #[cfg(feature = "cluster")]
         Command::Node(node) => node.verbose,
-        #[cfg(feature = "cluster")]
         Command::Cluster(cluster) => cluster.verbosity(),
         _ => 0,
     }

@@ -6,11 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
-#[cfg(feature = "cluster")]
 mod cluster;
 mod completions;
 mod confine;
-#[cfg(feature = "cluster")]
 mod dead;
 mod defaults;
 mod descriptors;
@@ -21,13 +19,11 @@ mod line;
 mod live;
 mod log;
 mod manual;
-#[cfg(feature = "cluster")]
 mod node;
 mod parallel;
 mod patient;
 mod pipe;
 mod printer;
-#[cfg(feature = "cluster")]
 mod remote;
 mod report;
 mod run;
@@ -126,18 +122,14 @@ fn execute(command: Command) -> Result<u8, Report> {
         Command::Parallel(parallel) => return parallel::run(*parallel),
         Command::Sandbox => confine::show()?,
         Command::Topology => topology::show()?,
-        #[cfg(feature = "cluster")]
         Command::Node(node) => return node::run(&node),
-        #[cfg(feature = "cluster")]
         Command::Cluster(command) => return cluster::run(&command),
-        #[cfg(feature = "cluster")]
         Command::ServeCommands { host, sandbox, limits } => {
             remote::serve(host, &sandbox.rights(), limits.resources());
             return Err(miette::miette!(
                 "this command is started by `brigade node --allow-commands`"
             ));
         }
-        #[cfg(feature = "cluster")]
         Command::Top { address, queue, login } if top::is_cluster(&address) => {
             return top::show_cluster(&address, &queue, &login);
         }

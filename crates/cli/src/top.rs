@@ -5,7 +5,6 @@
 
 pub(crate) mod address;
 mod app;
-#[cfg(feature = "cluster")]
 mod cluster;
 mod figures;
 mod follow;
@@ -25,7 +24,6 @@ use ratatui::DefaultTerminal;
 
 use app::{App, Next};
 
-#[cfg(feature = "cluster")]
 pub(crate) use cluster::{is_cluster, show as show_cluster};
 
 /// Shows the live view at `address` until the user ends it.

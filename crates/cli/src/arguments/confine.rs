@@ -91,7 +91,6 @@ impl SandboxOptions {
     }
 
     /// Returns the options again as words, for a process of this program.
-    #[cfg(feature = "cluster")]
     pub(crate) fn words(&self) -> Vec<std::ffi::OsString> {
         use clap::ValueEnum as _;
         let mut words = Vec::new();

@@ -32,7 +32,6 @@ const SCRIPT: &[u8; 2] = b"#!";
 const EXECUTABLE: u32 = 0o111;
 
 /// Returns the runner of a run on a cluster, which needs nothing of this machine.
-#[cfg(feature = "cluster")]
 pub(super) fn remote_runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
     let mut builder = Runner::builder()
         .unpinned()

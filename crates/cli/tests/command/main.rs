@@ -2,9 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
-#[cfg(feature = "cluster")]
 mod cluster;
-#[cfg(feature = "cluster")]
 mod cluster_run;
 mod common;
 mod confinement;

@@ -100,7 +100,6 @@ fn help_fits_into_80_columns() {
     }
 }
 
-#[cfg(feature = "cluster")]
 #[test]
 fn each_command_that_help_shows_has_a_manual_page() {
     let dir = TestDir::new();
