@@ -1,18 +1,13 @@
 //! A program with its arguments.
 
-#[cfg(feature = "workers")]
 use std::ffi::OsStr;
 use std::ffi::OsString;
-#[cfg(feature = "workers")]
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-#[cfg(feature = "workers")]
 use brigade_sys::executable::Origin;
-#[cfg(feature = "workers")]
 use brigade_sys::launch::{FileId, Program};
-#[cfg(feature = "workers")]
 use brigade_sys::process::{THIS_PROGRAM, WORKER_NAME};
 
 /// A program with its arguments, which can be started any number of times.
@@ -47,7 +42,6 @@ impl From<&Command> for CommandLine {
 
 impl CommandLine {
     /// Returns the command line of another process of this very program.
-    #[cfg(feature = "workers")]
     pub(crate) fn of_this_program() -> Self {
         let origin = Origin::of_this_program().ok();
         Self {
@@ -61,7 +55,6 @@ impl CommandLine {
 
     /// Returns the whole environment of the program, each entry with a NUL byte at its end. Without
     /// `inherits` it has only the variables that are set here.
-    #[cfg(feature = "workers")]
     pub(crate) fn whole_environment(&self, inherits: bool) -> Vec<u8> {
         let mut entries = Vec::with_capacity(4096);
         let mut push = |name: &OsStr, value: &OsStr| {
@@ -83,7 +76,6 @@ impl CommandLine {
     }
 
     /// Returns the file that is executed; `None` for this very program, or if there is none.
-    #[cfg(feature = "workers")]
     pub(crate) fn file_id(&self) -> Option<FileId> {
         if self.program == THIS_PROGRAM {
             return None;
@@ -94,7 +86,6 @@ impl CommandLine {
     }
 
     /// Sets a variable, or removes it.
-    #[cfg(feature = "workers")]
     pub(crate) fn set(&mut self, key: OsString, value: Option<OsString>) {
         self.environment.retain(|(other, _)| *other != key);
         self.environment.push((key, value));

@@ -6,7 +6,6 @@
 pub struct ContainsNul(pub(crate) &'static str);
 
 /// A setting of the workers' environment is invalid.
-#[cfg(feature = "workers")]
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct EnvError {
@@ -17,7 +16,6 @@ pub struct EnvError {
 }
 
 /// A worker could not be started, and its process is gone.
-#[cfg(feature = "workers")]
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct StartError {
@@ -28,5 +26,4 @@ pub struct StartError {
 }
 
 brigade_sys::debug_as_text!(ContainsNul);
-#[cfg(feature = "workers")]
 brigade_sys::debug_as_text!(EnvError, StartError);

@@ -1,7 +1,6 @@
 //! Starts programs by their names.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
-#[cfg(feature = "workers")]
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -57,7 +56,6 @@ pub struct LaunchSettings<'a> {
     pub is_worker: bool,
 }
 
-#[cfg(feature = "workers")]
 impl<'a> LaunchSettings<'a> {
     /// Returns those of a worker, which enters its sandbox itself, after its initializer. `doors`
     /// lead to its control groups.

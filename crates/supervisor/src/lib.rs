@@ -6,9 +6,8 @@
 //! - [`Launcher`] and [`GuardedLauncher`] start programs.
 //! - [`OutputPipe`] and [`Capture`] read and keep what they print.
 //!
-//! With the feature `workers`, a [`Supervisor`] has all threads and records of workers. It knows
-//! nothing of tasks: it takes orders, and reports what happens to its owner, which implements
-//! [`Supervised`].
+//! A [`Supervisor`] has all threads and records of workers. It knows nothing of tasks: it takes
+//! orders, and reports what happens to its owner, which implements [`Supervised`].
 //!
 //! - [`WorkerProcess`]: the process of one worker and its states
 //! - [`threads::spawner`]: the thread that starts processes, and the threads that do their
@@ -50,16 +49,12 @@ mod error;
 mod guarded_launcher;
 mod launcher;
 mod output_pipe;
-#[cfg(feature = "workers")]
 mod workers;
 
 pub use capture::{Capture, Captured, MAX_IN_MEMORY, Spill};
 pub use command_line::CommandLine;
-pub use error::ContainsNul;
-#[cfg(feature = "workers")]
-pub use error::{EnvError, StartError};
+pub use error::{ContainsNul, EnvError, StartError};
 pub use guarded_launcher::GuardedLauncher;
 pub use launcher::{LaunchSettings, Launcher, Prepared};
 pub use output_pipe::{MAX_REST, OutputPipe};
-#[cfg(feature = "workers")]
 pub use workers::*;

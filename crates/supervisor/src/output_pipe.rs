@@ -28,7 +28,6 @@ impl OutputPipe {
     ///
     /// # Errors
     /// If descriptors run out.
-    #[cfg(feature = "workers")]
     pub fn open_events() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = descriptors::nonblocking_pipe()?;
         Ok((Self(ours.into()), theirs))

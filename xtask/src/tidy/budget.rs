@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 79_354;
+const SUM: usize = 79_335;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -50,7 +50,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("sandbox", 1590),
     ("scheduler", 4550),
     ("status", 800),
-    ("supervisor", 4500),
+    ("supervisor", 4480),
     ("sys", 8780),
     ("task", 2600),
     ("testkit", 1000),
