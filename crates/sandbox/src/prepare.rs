@@ -1,6 +1,6 @@
 //! Makes a sandbox, and says what of it this machine enforces.
 
-use brigade_sys::confine::{Confinement, Isolation, has_filters, landlock_version};
+use brigade_sys::confine::{Confinement, has_filters, landlock_version};
 use brigade_sys::descriptors::above_streams;
 
 use crate::error::SandboxError;
@@ -8,9 +8,7 @@ use crate::files::rules;
 use crate::filters::filter;
 use crate::namespaces::isolation;
 use crate::prepared::Prepared;
-use crate::report::{
-    FILES, Layer, NO_FILTERS, PORTS, SIGNALS, SandboxReport, needs_landlock, no_namespaces,
-};
+use crate::report::{FILES, Layer, NO_FILTERS, PORTS, SIGNALS, SandboxReport, needs_landlock};
 use crate::sandbox::{Level, Sandbox};
 
 impl Sandbox {
@@ -44,7 +42,7 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
     if !may_give_up {
         report.missing(Layer::Privileges, "this process may not give up its capabilities");
     }
-    let makes_namespaces = isolation.as_ref().map(|it| report_isolation(it, &mut report));
+    let makes_namespaces = isolation.as_ref().map(|it| report.try_isolation(it));
     if !report.is_complete() && !sandbox.best_effort {
         return Err(SandboxError::Missing { missing: report.missing_layers() });
     }
@@ -61,23 +59,6 @@ fn prepare(sandbox: &Sandbox) -> Result<Prepared, SandboxError> {
     Ok(Prepared { confinement, files, clears_environment: sandbox.level == Level::Strict, report })
 }
 
-/// Adds whether the namespaces hold, and returns that.
-fn report_isolation(isolation: &Isolation, report: &mut SandboxReport) -> bool {
-    let plan = Confinement { isolation: Some(isolation.clone()), ..Confinement::default() };
-    match plan.restrictions(None).probe() {
-        Ok(()) => {
-            let network = if isolation.network { ", networks" } else { "" };
-            let files = if isolation.files.is_some() { ", files" } else { "" };
-            report.enforced(Layer::Namespaces, format!("System V IPC{network}{files}"));
-            true
-        }
-        Err((_, error)) => {
-            report.missing(Layer::Namespaces, no_namespaces(&error));
-            false
-        }
-    }
-}
-
 /// Returns what holds on a kernel with this version of Landlock.
 fn report(sandbox: &Sandbox, landlock: u32, filters: bool) -> SandboxReport {
     let mut report = SandboxReport::default();
@@ -88,10 +69,13 @@ fn report(sandbox: &Sandbox, landlock: u32, filters: bool) -> SandboxReport {
             FILES.. => report.enforced(Layer::Files, &by_landlock),
             _ => report.missing(Layer::Files, needs_landlock(FILES, landlock, "6.2")),
         }
-        report.enforced(Layer::Privileges, "no_new_privs, and capabilities are dropped");
-    } else {
-        report.enforced(Layer::Privileges, "no_new_privs");
     }
+    let rights = match sandbox.level {
+        Level::NoNetwork => "no_new_privs",
+        Level::ReadOnly => "no_new_privs, and capabilities are dropped",
+        Level::Strict => "no_new_privs, capabilities are dropped, and limits only fall",
+    };
+    report.enforced(Layer::Privileges, rights);
     if filters {
         report.enforced(Layer::Calls, "seccomp");
     } else {
@@ -115,7 +99,8 @@ fn report(sandbox: &Sandbox, landlock: u32, filters: bool) -> SandboxReport {
         }
     }
     if sandbox.level > Level::NoNetwork {
-        match (landlock, filters && strict && !sandbox.processes) {
+        match (landlock, strict && !sandbox.processes) {
+            _ if !filters => report.missing(Layer::Processes, NO_FILTERS),
             (SIGNALS.., _) => report.enforced(Layer::Processes, format!("seccomp; {by_landlock}")),
             (_, true) => report.enforced(Layer::Processes, "seccomp"),
             _ => report.missing(Layer::Processes, needs_landlock(SIGNALS, landlock, "6.12")),
@@ -143,6 +128,7 @@ mod tests {
         assert!(missing(&strict, 2, true).starts_with("files (needs Landlock interface 3"));
         assert!(missing(&strict, 0, true).contains("no Landlock"));
         assert!(missing(&strict, 7, false).contains("seccomp"));
+        assert!(missing(&Sandbox::read_only(), 7, false).contains("other processes"));
         let connecting = Sandbox::strict().connect(443);
         assert!(missing(&connecting, 3, true).starts_with("network (needs Landlock interface 4"));
         let starting = Sandbox::strict().allow_processes();

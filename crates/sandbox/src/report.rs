@@ -95,6 +95,27 @@ impl SandboxReport {
         self.add(layer, Hold::Missing(reason.into()));
     }
 
+    /// Adds whether this process may make these namespaces, and returns that.
+    pub(crate) fn try_isolation(&mut self, isolation: &Isolation) -> bool {
+        let plan = Confinement { isolation: Some(isolation.clone()), ..Confinement::default() };
+        let made = plan.restrictions(None).probe();
+        match &made {
+            Ok(()) => {
+                let network = if isolation.network { ", networks" } else { "" };
+                let files = if isolation.files.is_some() { ", files" } else { "" };
+                self.enforced(Layer::Namespaces, format!("System V IPC{network}{files}"));
+            }
+            Err((_, error)) => self.missing(
+                Layer::Namespaces,
+                format!(
+                    "this user may not make namespaces here: {error}; see \
+                     /proc/sys/user/max_user_namespaces, and rules of AppArmor or of the container"
+                ),
+            ),
+        }
+        made.is_ok()
+    }
+
     /// Adds the layers of another report.
     #[doc(hidden)]
     pub fn extend(&mut self, other: Self) {
@@ -172,12 +193,7 @@ fn what_holds() -> SandboxReport {
         report.missing(Layer::Network, NO_FILTERS);
     }
     report.enforced(Layer::Privileges, "no_new_privs, and capabilities that are dropped");
-    let isolation = Isolation { network: true, files: Some(Vec::new()) };
-    let plan = Confinement { isolation: Some(isolation), ..Confinement::default() };
-    match plan.restrictions(None).probe() {
-        Ok(()) => report.enforced(Layer::Namespaces, "System V IPC, networks, files"),
-        Err((_, error)) => report.missing(Layer::Namespaces, no_namespaces(&error)),
-    }
+    report.try_isolation(&Isolation { network: true, files: Some(Vec::new()) });
     let groups = Groups::find();
     match groups.memory_means() {
         Some(means) => report.enforced(Layer::Memory, means),
@@ -215,14 +231,6 @@ pub const CPU_MEANS: &str = "the clock of the worker's process, read by the host
 
 /// The means of the limit on processor time of jobs.
 pub const CPU_OF_JOBS: &str = "RLIMIT_CPU of each process, in whole seconds";
-
-/// Explains why there are no namespaces.
-pub(crate) fn no_namespaces(error: &std::io::Error) -> String {
-    format!(
-        "this user may not make namespaces here: {error}; see \
-         /proc/sys/user/max_user_namespaces, and rules of AppArmor or of the container"
-    )
-}
 
 /// Explains that an interface is too old.
 pub(crate) fn needs_landlock(least: u32, version: u32, kernel: &str) -> String {

@@ -13,6 +13,7 @@ mod isolation;
 mod limits;
 mod looks;
 mod named;
+mod old_kernels;
 mod sandbox;
 mod stdio;
 
