@@ -1,11 +1,11 @@
 //! Checks workers that are threads of the host: what holds there as with processes, and what says
 //! that it does not.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-use brigade::{Pool, PoolError, SharedBuf, TaskErrorKind, worker};
+use brigade::{Pool, PoolError, Resource, SharedBuf, TaskErrorKind, worker};
 use brigade_testkit::{BOUND, wait_until};
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -155,6 +155,39 @@ fn a_killed_task_is_retried_no_more_and_its_slot_goes_on() {
     assert!(handle.wait().is_err());
     assert_eq!(pool.submit(|x: u8| x, 9).unwrap().wait().unwrap(), 9);
     assert_eq!(RUNS.load(Ordering::Relaxed), 1);
+}
+
+/// The pieces and the slot of a task.
+type Had = (Option<Vec<u32>>, Option<u32>);
+
+fn has() -> Had {
+    (worker::indices("gpu"), worker::slot())
+}
+
+#[test]
+fn a_killed_task_goes_on_with_what_the_next_one_has() {
+    static FIRST_RUNS: AtomicBool = AtomicBool::new(false);
+    static SECOND_RUNS: AtomicBool = AtomicBool::new(false);
+    static HAD_BY_FIRST: Mutex<Option<Had>> = Mutex::new(None);
+    let pool = Pool::builder().in_process().workers(1).resource("gpu", Resource::Indexed(1));
+    let pool = pool.build().unwrap();
+    let first = |()| {
+        FIRST_RUNS.store(true, Ordering::Relaxed);
+        wait_until("the second task runs", BOUND, || SECOND_RUNS.load(Ordering::Relaxed));
+        *HAD_BY_FIRST.lock().unwrap() = Some(has());
+    };
+    let second = |()| {
+        SECOND_RUNS.store(true, Ordering::Relaxed);
+        wait_until("the first task looks", BOUND, || HAD_BY_FIRST.lock().unwrap().is_some());
+        has()
+    };
+    let first = pool.task(first).needs("gpu", 1).submit(()).unwrap();
+    wait_until("the first task runs", BOUND, || FIRST_RUNS.load(Ordering::Relaxed));
+    first.kill();
+    assert!(first.wait().is_err());
+    let had = pool.task(second).needs("gpu", 1).submit(()).unwrap().wait().unwrap();
+    assert_eq!(had, (Some(vec![0]), Some(0)));
+    assert_eq!(HAD_BY_FIRST.lock().unwrap().as_ref(), Some(&had));
 }
 
 #[test]

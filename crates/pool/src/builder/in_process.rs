@@ -21,7 +21,9 @@ impl PoolBuilder {
     ///
     /// - A task that crashes, aborts, or exits its process ends the program.
     /// - A task that is killed, or exceeds its hard deadline, gets its outcome, and a new worker
-    ///   takes the slot. Its thread goes on until the task returns.
+    ///   takes the slot. Its thread goes on until the task returns, with all that it uses: its
+    ///   locks, its files, its `worker::slot`, and its pieces of a [`resource`](Self::resource).
+    ///   The next task has the same slot and pieces.
     /// - Statics are those of the program. `worker::id` and its like return `None` on threads that
     ///   tasks have started, and `worker::expires` has no effect.
     /// - Shared buffers are copied.

@@ -12,7 +12,8 @@ impl PoolBuilder {
     /// A task starts when a worker is free and all that it needs is left. Whoever waits first gets
     /// what is given back first; a task that needs something else, or less than what is left for
     /// those before it, goes ahead. In the task, `worker::indices` returns the numbers of its
-    /// pieces.
+    /// pieces, which no other task has at that time; but a task that is killed
+    /// [`in_process`](Self::in_process) goes on with its own.
     ///
     /// The pool only counts: nothing keeps a task from using more than it has taken. For that there
     /// are [limits](Self::limits).
