@@ -283,7 +283,7 @@ impl PoolBuilder {
 
     /// Runs `function` with `argument` in each worker process before its first task, on the thread
     /// that runs the tasks. Tasks access the returned value with `worker::state::<T>()`.
-    ///
+    /// In a forked worker it runs after the fork: seed generators there, and open connections.
     /// `function` is a function item or a closure that captures nothing. The argument is encoded
     /// once, by this call, into read-only memory that all workers share. If the function panics,
     /// ends the process, or does not return within

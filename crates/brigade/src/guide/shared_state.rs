@@ -75,6 +75,22 @@
 //!
 //! A pool may have both. `preload` runs first.
 //!
+//! # After a fork
+//!
+//! The initializer is also what runs after each fork, in the new process and before its first task:
+//!
+//! | process | what runs in it |
+//! |---|---|
+//! | the one from which workers are forked | `main` up to `init`, then `preload`, once |
+//! | a forked worker | the initializer |
+//! | an executed worker | `main` up to `init`, `preload`, the initializer |
+//! | a process of a single task, in a pool with an initializer | the initializer |
+//! | a process of a single task, without one | nothing: it is a copy of an idle worker |
+//!
+//! A forked process has the state of what `main` and `preload` have used: a generator of random
+//! numbers draws the same numbers in each of them, and an open connection is the same connection.
+//! So seed generators with [`worker::seed`](crate::worker::seed), and connect, in the initializer.
+//!
 //! # State that goes wrong
 //!
 //! Code with global state may leave traces from one task to the next. Two settings help:
@@ -83,7 +99,8 @@
 //!   number of tasks. A leak has an end.
 //! - [`fresh_process_per_task`](crate::PoolBuilder::fresh_process_per_task) gives each task a
 //!   process of its own. That process exists before the task comes, so the task does not wait for
-//!   it.
+//!   it. With an initializer it is a new worker in place of a copy, which takes twice the processor
+//!   time, and the time of the initializer.
 //!
 //! # At the end
 //!

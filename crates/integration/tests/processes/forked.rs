@@ -366,6 +366,38 @@ fn preloaded_state_is_shared_by_all_workers() {
 }
 
 #[test]
+fn an_initializer_runs_after_each_fork_and_preload_before() {
+    struct Preloaded(u32);
+    struct Initialized(u32);
+    /// Returns the processes in which `preload`, the initializer and a task have run.
+    fn places((): ()) -> (Option<u32>, Option<u32>, u32) {
+        let preloaded = worker::preloaded::<Preloaded>().map(|it| it.0);
+        (preloaded, worker::state::<Initialized>().map(|it| it.0), id())
+    }
+    let _alone = alone();
+    let of_tasks = |builder: PoolBuilder, is_forked: bool, is_initialized: bool| {
+        let pool = builder.preload(|()| Preloaded(id()), ()).build().unwrap();
+        let tasks: Vec<_> = (0..4).map(|_| pool.submit(places, ()).unwrap()).collect();
+        let places: Vec<_> = tasks.into_iter().map(|it| outcome(it).unwrap()).collect();
+        let servers = servers();
+        for (preloaded, initialized, own) in &places {
+            let is_server = preloaded.is_some_and(|it| servers.contains(&it));
+            assert!(
+                is_server == is_forked && (is_forked || *preloaded == Some(*own)),
+                "{places:?}"
+            );
+            assert_eq!(*initialized, is_initialized.then_some(*own), "{places:?}");
+        }
+        places.into_iter().map(|it| it.2).collect::<HashSet<_>>().len()
+    };
+    let initialized = |builder: PoolBuilder| builder.initializer(|()| Initialized(id()), ());
+    assert_eq!(of_tasks(initialized(forked()), true, true), 1);
+    assert_eq!(of_tasks(initialized(builder(1).start(Start::Exec)), false, true), 1);
+    assert_eq!(of_tasks(initialized(forked().fresh_process_per_task()), true, true), 4);
+    assert_eq!(of_tasks(forked().fresh_process_per_task(), true, false), 4, "copies");
+}
+
+#[test]
 fn memory_that_makes_forks_slow_is_reported() {
     /// Uses one page in four, which is too little for huge pages.
     fn sparse(bytes: usize) -> Vec<u8> {

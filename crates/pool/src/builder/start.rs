@@ -133,7 +133,9 @@ impl PoolBuilder {
     ///
     /// Each worker makes a copy of itself for the next task ahead of time, by `fork`, and never
     /// runs one itself. The copy has what the worker has set up before its first task, such as a
-    /// [`preload`](Self::preload)ed table, and nothing of earlier tasks. `worker::id` is that of
+    /// [`preload`](Self::preload)ed table, and nothing of earlier tasks. Nothing runs in it before
+    /// the task; what has to, belongs in an [initializer](Self::initializer), with which there are
+    /// no copies but workers that run one task each. `worker::id` is that of
     /// the worker, and `std::process::id` that of the copy. A task that ends its process ends the
     /// worker, too, which is replaced.
     ///
