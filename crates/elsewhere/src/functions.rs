@@ -66,7 +66,6 @@ failing! {
     sysconf(c_int) -> c_long = -1;
     timer_create(c_int, *mut crate::sigevent, *mut *mut c_void) -> c_int = -1;
     timer_settime(*mut c_void, c_int, *const itimerspec, *mut itimerspec) -> c_int = -1;
-    umask(c_uint) -> c_uint = 0;
     waitid(c_uint, c_uint, *mut siginfo_t, c_int) -> c_int = -1;
     waitpid(pid_t, *mut c_int, c_int) -> pid_t = -1;
     abort() -> ! = std::process::abort();

@@ -3,6 +3,8 @@
 use std::num::NonZeroI32;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use crate::fs::Mode;
+
 flags! {
     PidfdFlags: NONBLOCK;
     WaitIdOptions: EXITED NOHANG NOWAIT STOPPED;
@@ -93,6 +95,10 @@ impl Id {
     pub const fn as_raw(self) -> u32 {
         self.0
     }
+}
+
+pub fn umask(mask: Mode) -> Mode {
+    mask
 }
 
 pub fn getegid() -> Id {

@@ -9,7 +9,7 @@ use std::thread;
 
 use brigade::{Link, Pool, Start, TaskErrorKind};
 use brigade_integration::{Log, builder};
-use brigade_sys::{before_main, descriptors};
+use brigade_sys::before_main;
 use brigade_testkit::faults::{aborts, sleeps};
 use brigade_testkit::outcome;
 
@@ -58,7 +58,7 @@ fn a_child_of_a_task_inherits_nothing_from_the_host() {
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }
     let file = File::open("/proc/self/environ").unwrap();
-    descriptors::keep_on_exec(&file).unwrap();
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
     let open = outcome(pool().submit(started_by_a_task, ()).unwrap()).unwrap();
     assert!(!open.iter().any(|line| line.contains("environ")), "{open:#?}");
 }

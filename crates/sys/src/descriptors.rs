@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
-use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 /// Keeps descriptors that the parent left open by mistake from going any further. Standard streams
@@ -143,14 +143,6 @@ pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// If descriptors run out.
 pub fn nonblocking_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?)
-}
-
-/// Clears close-on-exec, so that the next program gets the descriptor. For tests of inheritance.
-///
-/// # Errors
-/// If the descriptor is not open.
-pub fn keep_on_exec(descriptor: impl AsFd) -> io::Result<()> {
-    Ok(fcntl_setfd(descriptor, FdFlags::empty())?)
 }
 
 /// Sets the name of this process in `ps` and `top`, truncated to 15 bytes.

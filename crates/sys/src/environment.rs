@@ -2,7 +2,6 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString, c_char};
-use std::os::unix::fs::MetadataExt;
 use std::ptr;
 
 pub use crate::error::EnvironmentError;
@@ -74,9 +73,7 @@ pub fn replace(entries: &[u8]) -> Result<(), EnvironmentError> {
 }
 
 pub(crate) fn require_one_thread() -> Result<(), EnvironmentError> {
-    // One link for each thread and two for the folder itself.
-    let folder = std::fs::metadata("/proc/self/task").map_err(EnvironmentError::CountThreads)?;
-    let threads = usize::try_from(folder.nlink()).unwrap_or(usize::MAX).saturating_sub(2);
+    let threads = crate::confine::threads().map_err(EnvironmentError::CountThreads)?;
     if threads == 1 { Ok(()) } else { Err(EnvironmentError::ThreadsRunning { threads }) }
 }
 

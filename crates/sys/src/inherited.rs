@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use rustix::fs::Mode;
 use rustix::process::getpriority_process;
 
 use crate::affinity;
@@ -157,7 +158,7 @@ impl Inherited {
                 limit(0, number, Some(*ours)).map_err(|error| ("limits on resources", error))?;
             }
         }
-        set_umask(self.umask);
+        rustix::process::umask(Mode::from_raw_mode(self.umask));
         if self.nice != others.nice {
             let set = rustix::process::setpriority_process(None, self.nice);
             set.map_err(|error| ("niceness", error.into()))?;
@@ -174,11 +175,6 @@ impl Inherited {
         }
         Ok(())
     }
-}
-
-fn set_umask(umask: u32) {
-    // SAFETY: sets a number of this process.
-    unsafe { libc::umask(umask) };
 }
 
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";

@@ -16,7 +16,7 @@ use brigade_sys::process::{Exit, Process, Signal, command, parent_pid, self_comm
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::wait_readable;
 use brigade_sys::{before_main, descriptors, futex, parent_death, signals};
-use rustix::io::{Errno, FdFlags, fcntl_getfd, read, write};
+use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd, read, write};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, WaitId, WaitIdOptions, getpgid, pidfd_open, setpgid,
     setrlimit, waitid,
@@ -116,7 +116,7 @@ fn standard_input() {
 #[test]
 fn inherited_descriptors_are_closed_and_our_own_are_not() {
     let inherited = fs::File::open("/proc/self/environ").unwrap();
-    descriptors::keep_on_exec(&inherited).unwrap();
+    fcntl_setfd(&inherited, FdFlags::empty()).unwrap();
     assert_succeeds(self_command().env("SCENARIO", "close"));
 }
 
@@ -127,7 +127,7 @@ fn close() {
     assert_eq!(open_descriptors(), 4);
     assert!(fcntl_getfd(&ours).is_ok());
     // Only once: from now on there may be files that C code has opened.
-    descriptors::keep_on_exec(&ours).unwrap();
+    fcntl_setfd(&ours, FdFlags::empty()).unwrap();
     descriptors::shed_inherited();
     assert_eq!(fcntl_getfd(&ours).unwrap(), FdFlags::CLOEXEC);
 }
@@ -135,7 +135,7 @@ fn close() {
 #[test]
 fn inherited_descriptors_go_no_further_while_threads_run() {
     let inherited = fs::File::open("/proc/self/environ").unwrap();
-    descriptors::keep_on_exec(&inherited).unwrap();
+    fcntl_setfd(&inherited, FdFlags::empty()).unwrap();
     assert_succeeds(self_command().env("SCENARIO", "close with threads"));
 }
 

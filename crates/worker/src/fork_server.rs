@@ -91,17 +91,9 @@ fn serve_forks(
             end(&control, FromForkServer::PreloadFailed { reason });
         }
         // A copy would find locks that a thread holds which it does not have.
-        match confine::threads() {
-            Ok(1) => {}
-            Ok(threads) => {
-                let reason = format!(
-                    "`preload` has left {} threads running; end them, or start them in the \
-                     initializer",
-                    threads.saturating_sub(1)
-                );
-                end(&control, FromForkServer::PreloadFailed { reason });
-            }
-            Err(error) => return Err(failed_to("count the threads of this process")(error)),
+        if let Err(reason) = sibling::single_thread() {
+            let reason = format!("{reason} after `preload`; end them, or use the initializer");
+            end(&control, FromForkServer::PreloadFailed { reason });
         }
         small_pages = huge_pages::collapse();
     }

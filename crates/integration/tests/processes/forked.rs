@@ -441,7 +441,8 @@ fn a_preload_that_fails_breaks_the_pool_with_its_reason() {
         ("exit", "exit code 9"),
         ("abort", "SIGABRT"),
         ("hang", "initializer_timeout"),
-        ("thread", "left 1 threads running"),
+        ("thread", "it has 2 threads"),
+        ("thread", "after `preload`"),
     ] {
         let pool = forked()
             .try_preload(fails, how.to_owned())

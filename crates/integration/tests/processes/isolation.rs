@@ -1,11 +1,11 @@
 //! Resources that a worker inherits from its host, and those that it must not inherit.
 
 use std::io::Read;
-use std::os::fd::AsFd;
 use std::process::Command;
 
 use brigade_integration::pool;
 use brigade_testkit::{BOUND, outcome, processes, wait_until};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 /// Returns the targets of a process's open descriptors, without the standard streams.
 fn descriptors(pid: &str) -> Vec<String> {
@@ -47,7 +47,7 @@ fn a_worker_leads_its_own_process_group() {
 fn a_worker_inherits_no_descriptor_from_the_host() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().canonicalize().unwrap().display().to_string();
-    brigade_sys::descriptors::keep_on_exec(file.as_fd()).unwrap();
+    fcntl_setfd(&file, FdFlags::empty()).unwrap();
     let kept = Command::new("/bin/sh").args(["-c", "ls -l /proc/self/fd"]).output().unwrap();
     assert!(
         String::from_utf8(kept.stdout).unwrap().contains(&path),

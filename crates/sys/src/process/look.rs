@@ -54,12 +54,8 @@ impl Process {
         }
     }
 
-    /// Returns `true` if the process is gone, whoever has reaped it.
-    pub fn is_reaped(&self) -> bool {
-        !self.is_unreaped()
-    }
-
-    pub(super) fn is_unreaped(&self) -> bool {
+    /// Returns `false` if the process is gone, whoever has reaped it.
+    pub fn is_unreaped(&self) -> bool {
         let mut state = self.state();
         self.note_loss(&mut state);
         matches!(*state, State::Unreaped)

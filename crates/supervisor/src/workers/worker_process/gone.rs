@@ -7,6 +7,6 @@ use super::WorkerProcess;
 impl WorkerProcess {
     /// Returns `true` if nothing of the process is left, or nothing waits for that.
     pub fn is_gone(&self) -> bool {
-        self.is_left_behind() || self.process().is_none_or(Process::is_reaped)
+        self.is_left_behind() || !self.process().is_some_and(Process::is_unreaped)
     }
 }
