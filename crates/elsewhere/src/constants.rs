@@ -17,8 +17,8 @@ numbers!(Errors c_int: EPERM ENOENT ESRCH EINTR EIO ENXIO E2BIG ENOEXEC EBADF EC
     ECONNREFUSED = 111 ECANCELED = 125);
 
 numbers!(Calls c_long: SYS_clone3 SYS_close_range SYS_get_robust_list SYS_getppid
-    SYS_landlock_create_ruleset SYS_landlock_restrict_self SYS_mount_setattr SYS_pidfd_send_signal
-    SYS_prlimit64 SYS_sched_getaffinity SYS_sched_getattr SYS_sched_setaffinity SYS_sched_setattr
+    SYS_landlock_add_rule SYS_landlock_create_ruleset SYS_landlock_restrict_self SYS_mount_setattr
+    SYS_pidfd_send_signal SYS_prlimit64 SYS_sched_getaffinity SYS_sched_getattr SYS_sched_setaffinity SYS_sched_setattr
     SYS_seccomp SYS_set_robust_list SYS_tgkill SYS_waitid);
 
 numbers!(Numbers c_int: AT_EMPTY_PATH BUS_MCEERR_AO CLD_EXITED CLOCK_MONOTONIC CLOCK_MONOTONIC_COARSE CLONE_CHILD_CLEARTID

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 
 use crate::attempt::{
@@ -11,9 +12,6 @@ use crate::targets::SECRET;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     harmless("read a file by its path", |it| reads(&it.secret)),
-    harmless("read a file through /proc/self/root", |it| {
-        reads(&format!("/proc/self/root{}", it.secret))
-    }),
     harmless("read a file through ..", |it| reads(&format!("{}/../outside/secret", it.allowed))),
     harmless("read a file through a symbolic link", |it| {
         let link = format!("{}/link", it.allowed);
@@ -104,6 +102,25 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             fs::File::open(format!("/proc/{}/fd/{number}", it.host)).ok().map(|_| number)
         });
         found.map_or(Ok(libc::EACCES), |number| Err(format!("opened descriptor {number}")))
+    }),
+    harmless("read others through our entries in /proc", |it| {
+        let (host, secret) = (it.host, &it.secret);
+        let others = ["self", "self/root/proc/self", "thread-self/../.."].map(|own| {
+            let files = ["stat", "cmdline", "environ", "maps", "mem", "fd/0", "task/../stat"];
+            files.map(|file| format!("/proc/{own}/../{host}/{file}"))
+        });
+        let folders = ["self", "thread-self", "self/task/..", "self/fd/../cwd/proc/self"];
+        let files = folders.map(|own| format!("/proc/{own}/root{secret}"));
+        let lists = ["root", "cwd", ".."].map(|name| format!("/proc/self/{name}"));
+        none_opens(others.into_iter().flatten().chain(files).chain(lists), false)
+    }),
+    harmless("write to our entries in /proc", |_| {
+        let files = ["mem", "oom_score_adj", "uid_map", "attr/current", "clear_refs", "comm"];
+        none_opens(files.map(|name| format!("/proc/self/{name}")), true)
+    }),
+    harmless("write to what we may read through our entries in /proc", |it| {
+        let file = fs::File::open(&it.readable).map_err(|error| error.to_string())?;
+        none_opens([format!("/proc/self/fd/{}", file.as_raw_fd())], true)
     }),
     harmless("read a secret from an inherited descriptor", |_| {
         let holder = (0..256_u64).find(|number| {
@@ -209,6 +226,13 @@ fn commands(path: &str, command: u64) -> Result<i32, String> {
         Ok(file) => tries(libc::SYS_ioctl, [file, command, address(argument.as_ptr())]),
         Err(_) => refused(file),
     }
+}
+
+/// Tries to open files and folders.
+fn none_opens(paths: impl IntoIterator<Item = String>, writes: bool) -> Result<i32, String> {
+    let options = fs::OpenOptions::new().read(!writes).write(writes).to_owned();
+    let opened = paths.into_iter().find(|path| options.open(path).is_ok());
+    opened.map_or(Ok(libc::EACCES), |path| Err(format!("opened {path}")))
 }
 
 /// Tries to read a file.

@@ -83,7 +83,7 @@ impl Confinement {
     pub fn sandbox(mut self, sandbox: brigade_sandbox::Sandbox) -> Result<Self, SandboxError> {
         let prepared = sandbox.for_program().prepare()?;
         self.report.extend(prepared.report.clone());
-        self.sandbox = Some(prepared.into_restrictions());
+        self.sandbox = Some(prepared.into_restrictions()?);
         Ok(self)
     }
 

@@ -1,19 +1,33 @@
 //! The rules for files, ports and signals, by Landlock.
 
-use std::os::fd::OwnedFd;
+use std::ffi::CString;
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use brigade_sys::confine::landlock_version;
-use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
-};
-
 use crate::error::SandboxError;
+use crate::report::{PORTS, SIGNALS};
+use crate::rules::Rules;
 use crate::sandbox::{Level, Sandbox};
 
-/// The newest interface whose rights are known here. Newer kernels have it too.
-const NEWEST: u32 = 7;
+// Rights on files (landlock(7)).
+const EXECUTE: u64 = 1;
+const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
+const READ_FOLDER: u64 = 1 << 3;
+const MAKE_DEVICE: u64 = 1 << 6 | 1 << 11;
+const TRUNCATE: u64 = 1 << 14;
+const COMMAND_DEVICE: u64 = 1 << 15;
+const READING: u64 = READ_FILE | READ_FOLDER;
+const EXECUTING: u64 = READING | EXECUTE;
+/// Not everything: no device is made or controlled in there.
+const WRITING: u64 = !(EXECUTE | MAKE_DEVICE | COMMAND_DEVICE);
+/// The rights that a file has which is no folder.
+const OF_SINGLE_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | COMMAND_DEVICE;
+
+const NOT_OWN: &str = "it leads to the entries of this process, and not of the one that reads it; \
+                       workers without `isolate` may `read` their own";
 
 /// Devices that programs and libraries need and that tell nothing.
 pub(crate) const DEVICES: [&str; 5] =
@@ -45,49 +59,39 @@ const OF_PROGRAMS: [&str; 22] = [
     "/proc/cpuinfo",
 ];
 
-/// Makes the rules; `None` if there is nothing for this kernel to enforce.
-pub(crate) fn rules(sandbox: &Sandbox) -> Result<Option<OwnedFd>, SandboxError> {
-    let version = landlock_version().min(NEWEST);
-    if version == 0 {
-        return Ok(None);
-    }
-    let abi = ABI::from(i32::try_from(version).unwrap_or(0));
-    let made = |result: Result<RulesetCreated, RulesetError>| {
-        let problem = |error: RulesetError| error.to_string();
-        result.map_err(|error| SandboxError::Make {
-            part: "rules for files",
-            problem: problem(error),
-        })
+/// Opens all paths and makes the rules, for a kernel with this interface of Landlock.
+pub(crate) fn rules(sandbox: &Sandbox, version: u32) -> Result<Rules, SandboxError> {
+    // Each interface knows a number of rights.
+    let known = (1 << [0, 13, 14, 15, 15, 16][version.min(5) as usize]) - 1;
+    let files = match sandbox.level {
+        Level::NoNetwork => 0,
+        Level::ReadOnly => known & !EXECUTING,
+        Level::Strict => known,
     };
-    let rules = made(handled(sandbox.level, abi).and_then(Ruleset::create))?;
-    let reading = AccessFs::ReadFile | AccessFs::ReadDir;
-    let executing = reading | AccessFs::Execute;
-    // Not everything: no device is made or controlled in there.
-    let of_devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
-    let writing = (AccessFs::from_all(abi) & !AccessFs::Execute) & !of_devices;
-    let mut rules = Rules { created: rules, abi, handled: handled_files(sandbox.level, abi) };
-    for (method, paths, access) in [
-        ("read", &sandbox.read, reading),
-        ("write", &sandbox.write, writing),
-        ("execute", &sandbox.execute, executing),
+    let scopes = match sandbox.level {
+        _ if version < SIGNALS => 0,
+        Level::NoNetwork => 1,
+        Level::ReadOnly | Level::Strict => 3,
+    };
+    let (networks, ports) = if version < PORTS { (0, &[][..]) } else { (3, &sandbox.ports[..]) };
+    let handled = [files, networks, scopes];
+    let mut rules = Rules { handled, ports: ports.into(), ..Rules::default() };
+    let has_own = !sandbox.program && !sandbox.isolate;
+    for (method, paths, rights) in [
+        ("read", &sandbox.read, READING),
+        ("write", &sandbox.write, WRITING),
+        ("execute", &sandbox.execute, EXECUTING),
     ] {
         for path in paths {
-            rules.add(method, path, access)?;
+            add(&mut rules, method, path, rights, has_own && method == "read")?;
         }
     }
-    for path in &DEVICES {
-        rules.add_if_there(path, AccessFs::ReadFile | AccessFs::WriteFile)?;
+    let devices = DEVICES.iter().map(|path| (path, READ_FILE | WRITE_FILE));
+    let programs = of_programs(sandbox).iter().map(|path| (path, EXECUTING));
+    for (path, rights) in devices.chain(programs).filter(|(path, _)| Path::new(path).exists()) {
+        add(&mut rules, "execute", Path::new(path), rights, false)?;
     }
-    for path in of_programs(sandbox) {
-        rules.add_if_there(path, executing)?;
-    }
-    let mut rules = rules.created;
-    if version >= crate::report::PORTS {
-        for port in &sandbox.ports {
-            rules = made(rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)))?;
-        }
-    }
-    Ok(rules.into())
+    Ok(rules)
 }
 
 /// Returns the files of programs that may be used without being named.
@@ -95,74 +99,36 @@ pub(crate) fn of_programs(sandbox: &Sandbox) -> &'static [&'static str] {
     if sandbox.program { &OF_PROGRAMS } else { &[] }
 }
 
-/// Returns the rights on files that are taken away unless a rule gives them back.
-fn handled_files(level: Level, abi: ABI) -> BitFlags<AccessFs> {
-    match level {
-        Level::NoNetwork => BitFlags::EMPTY,
-        Level::ReadOnly => AccessFs::from_write(abi),
-        Level::Strict => AccessFs::from_all(abi),
+fn add(
+    rules: &mut Rules,
+    method: &'static str,
+    path: &Path,
+    rights: u64,
+    may_be_own: bool,
+) -> Result<(), SandboxError> {
+    let problem =
+        |problem: String| SandboxError::Path { method, path: path.display().to_string(), problem };
+    let failed = |error: std::io::Error| problem(error.to_string());
+    let file = File::options().read(true).custom_flags(libc::O_PATH).open(path).map_err(failed)?;
+    let is_folder = file.metadata().map_err(failed)?.is_dir();
+    let rights = rights & rules.handled[0] & if is_folder { u64::MAX } else { OF_SINGLE_FILES };
+    let own = format!("/proc/{}", std::process::id());
+    let is_own = |path: &Path| path.starts_with(&own);
+    let leads_to_own = !is_own(path) && path.canonicalize().is_ok_and(|real| is_own(&real));
+    if leads_to_own && !may_be_own {
+        return Err(problem(NOT_OWN.to_owned()));
     }
-}
-
-fn handled(level: Level, abi: ABI) -> Result<Ruleset, RulesetError> {
-    let mut rules = Ruleset::default();
-    let files = handled_files(level, abi);
-    if !files.is_empty() {
-        rules = rules.handle_access(files)?;
-    }
-    rules = rules.handle_access(AccessNet::from_all(abi.max(ABI::V4)))?;
-    let scopes = if level == Level::NoNetwork {
-        Scope::AbstractUnixSocket.into()
-    } else {
-        Scope::from_all(abi.max(ABI::V6))
-    };
-    rules.scope(scopes)
-}
-
-struct Rules {
-    created: RulesetCreated,
-    abi: ABI,
-    handled: BitFlags<AccessFs>,
-}
-
-impl Rules {
-    fn add(
-        &mut self,
-        method: &'static str,
-        path: &Path,
-        access: BitFlags<AccessFs>,
-    ) -> Result<(), SandboxError> {
-        let problem = |problem: String| SandboxError::Path {
-            method,
-            path: path.display().to_string(),
-            problem,
-        };
-        let found = std::fs::metadata(path).map_err(|error| problem(error.to_string()))?;
-        let own = format!("/proc/{}", std::process::id());
-        let is_own = |path: &Path| path.starts_with(&own);
-        if !is_own(path) && path.canonicalize().is_ok_and(|real| is_own(&real)) {
-            let leads = "it leads to the entries of this process, and not of the one that reads it";
-            return Err(problem(leads.to_owned()));
+    match rights {
+        // It is an error for the kernel.
+        0 => {}
+        _ if leads_to_own => {
+            let path = std::path::absolute(path).map_err(failed)?.into_os_string().into_vec();
+            let path = CString::new(path).map_err(|error| failed(error.into()))?;
+            rules.own.push((path, rights));
         }
-        let file = PathFd::new(path).map_err(|error| problem(error.to_string()))?;
-        let fitting = if found.is_dir() { access } else { access & AccessFs::from_file(self.abi) };
-        let fitting = fitting & self.handled;
-        if fitting.is_empty() {
-            return Ok(());
-        }
-        // It takes the rules and gives them back.
-        let rule = (&mut self.created).add_rule(PathBeneath::new(file, fitting));
-        rule.map(drop).map_err(|error| problem(error.to_string()))
+        _ => rules.files.push((file.into(), rights)),
     }
-
-    fn add_if_there(
-        &mut self,
-        path: &'static str,
-        access: BitFlags<AccessFs>,
-    ) -> Result<(), SandboxError> {
-        let path = Path::new(path);
-        if path.exists() { self.add("execute", path, access) } else { Ok(()) }
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //!
 //! - [`Limits`]: what a process may take, and [`Limit`]: the one that it has exceeded
 //! - [`Groups`] and [`Group`]: control groups, in which the kernel enforces limits exactly
-//! - `Sandbox`, with the feature `sandbox`: the files, networks and system calls that a process may
+//! - [`Sandbox`]: the files, networks and system calls that a process may
 //!   use; [`Prepared`] is the form in which a process gets it
 //! - [`SandboxReport`]: what holds on this machine, layer by layer
 //!
@@ -31,25 +31,25 @@ extern crate brigade_windows as std;
 
 #[cfg_attr(not(target_os = "linux"), path = "no_calls.rs")]
 pub mod calls;
-#[cfg(all(feature = "sandbox", not(target_os = "linux")))]
+#[cfg(not(target_os = "linux"))]
 mod elsewhere;
 mod error;
-#[cfg(all(feature = "sandbox", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod files;
-#[cfg(all(feature = "sandbox", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod filters;
 mod group;
 mod limit;
 mod limits;
-#[cfg(all(feature = "sandbox", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod namespaces;
-#[cfg(all(feature = "sandbox", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod prepare;
 mod prepared;
-#[cfg(all(feature = "sandbox", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod program;
 mod report;
-#[cfg(feature = "sandbox")]
+mod rules;
 mod sandbox;
 
 pub use error::SandboxError;
@@ -58,5 +58,5 @@ pub use limit::Limit;
 pub use limits::Limits;
 pub use prepared::Prepared;
 pub use report::{CPU_MEANS, CPU_OF_JOBS, Hold, Layer, NO_GROUP, SandboxReport, WATCHED};
-#[cfg(feature = "sandbox")]
+pub use rules::Rules;
 pub use sandbox::Sandbox;

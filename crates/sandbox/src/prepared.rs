@@ -4,8 +4,10 @@ use std::os::fd::OwnedFd;
 
 use brigade_sys::confine::{Confinement, Restrictions};
 
+use crate::error::SandboxError;
 use crate::limits::Limits;
 use crate::report::SandboxReport;
+use crate::rules::Rules;
 
 /// A sandbox that was made once, for any number of processes.
 #[derive(Debug, Default)]
@@ -13,7 +15,7 @@ pub struct Prepared {
     /// The sandbox of a process, without limits.
     pub confinement: Confinement,
     /// The rules of Landlock.
-    pub files: Option<OwnedFd>,
+    pub rules: Rules,
     /// The process gets no variables of its host's environment.
     pub clears_environment: bool,
     /// The layers, and which of them hold.
@@ -28,8 +30,24 @@ impl Prepared {
         Confinement { limits, ..self.confinement.clone() }
     }
 
+    /// Makes the set of rules that a process gets; `None` if it gets none.
+    ///
+    /// # Errors
+    /// [`SandboxError::Make`].
+    pub fn files(&self) -> Result<Option<OwnedFd>, SandboxError> {
+        let files = if self.confinement.files { self.rules.make() } else { Ok(None) };
+        files.map_err(|error| SandboxError::Make {
+            part: "rules for files",
+            problem: error.to_string(),
+        })
+    }
+
     /// Returns what a program gives up before it is executed.
-    pub fn into_restrictions(self) -> Restrictions {
-        self.confinement.restrictions(self.files)
+    ///
+    /// # Errors
+    /// [`SandboxError::Make`].
+    pub fn into_restrictions(self) -> Result<Restrictions, SandboxError> {
+        let files = self.files()?;
+        Ok(self.confinement.restrictions(files))
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use brigade_sys::confine::{Confinement, Isolation, has_filters, landlock_version};
+use brigade_sys::confine::{Confinement, Isolation};
 
 use crate::group::Groups;
+use crate::sandbox::{Level, Sandbox};
 
 /// A kind of rights or resources that a sandbox or a limit takes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -172,27 +173,65 @@ impl fmt::Display for SandboxReport {
     }
 }
 
-fn what_holds() -> SandboxReport {
+/// Returns what holds of a sandbox on a kernel with this interface of Landlock, and perhaps with
+/// filters of system calls.
+pub(crate) fn report(sandbox: &Sandbox, landlock: u32, filters: bool) -> SandboxReport {
     let mut report = SandboxReport::default();
-    let version = landlock_version();
-    let since = |least: u32, layer: Layer, kernel: &str, report: &mut SandboxReport| {
-        if version >= least {
-            report.enforced(layer, format!("Landlock, interface {version}"));
-        } else {
-            report.missing(layer, needs_landlock(least, version, kernel));
-        }
+    let by_landlock = format!("Landlock, interface {landlock}");
+    let lacks = |least, kernel| needs_landlock(least, landlock, kernel);
+    let (has_level, strict) = (sandbox.level > Level::NoNetwork, sandbox.level == Level::Strict);
+    if has_level && landlock >= FILES {
+        report.enforced(Layer::Files, &by_landlock);
+    } else if has_level {
+        report.missing(Layer::Files, lacks(FILES, "6.2"));
+    }
+    let rights = match sandbox.level {
+        Level::NoNetwork => "no_new_privs",
+        Level::ReadOnly => "no_new_privs, and capabilities are dropped",
+        Level::Strict => "no_new_privs, capabilities are dropped, and limits only fall",
     };
-    since(FILES, Layer::Files, "6.2", &mut report);
-    since(SIGNALS, Layer::Processes, "6.12", &mut report);
-    if has_filters() {
+    report.enforced(Layer::Privileges, rights);
+    if filters {
         report.enforced(Layer::Calls, "seccomp");
-        let tcp = if version >= PORTS { "; TCP by port: Landlock" } else { "" };
-        report.enforced(Layer::Network, format!("seccomp{tcp}"));
     } else {
         report.missing(Layer::Calls, NO_FILTERS);
-        report.missing(Layer::Network, NO_FILTERS);
     }
-    report.enforced(Layer::Privileges, "no_new_privs, and capabilities that are dropped");
+    let means = match (filters, sandbox.ports.is_empty(), landlock) {
+        (false, ..) => Err(NO_FILTERS.to_owned()),
+        (true, false, ..PORTS) => Err(lacks(PORTS, "6.7")),
+        (true, false, _) => Ok(format!("seccomp; ports: {by_landlock}")),
+        (true, true, ..PORTS) => Ok("seccomp".to_owned()),
+        (true, true, _) => Ok(format!("seccomp; {by_landlock}")),
+    };
+    let is_alone = strict || sandbox.isolate && sandbox.ports.is_empty();
+    match means {
+        Err(reason) => report.missing(Layer::Network, reason),
+        Ok(means) if is_alone || landlock >= SIGNALS => report.enforced(Layer::Network, means),
+        Ok(means) => {
+            let reason = lacks(SIGNALS, "6.12");
+            let open = format!("{means}; abstract sockets of others are open: {reason}");
+            report.partly(Layer::Network, open);
+        }
+    }
+    match (landlock, strict && !sandbox.processes) {
+        _ if !has_level => {}
+        _ if !filters => report.missing(Layer::Processes, NO_FILTERS),
+        (SIGNALS.., _) => report.enforced(Layer::Processes, format!("seccomp; {by_landlock}")),
+        (_, true) => report.enforced(Layer::Processes, "seccomp"),
+        _ => report.missing(Layer::Processes, lacks(SIGNALS, "6.12")),
+    }
+    if strict {
+        report.enforced(Layer::Environment, "empty, but for what `env` sets");
+    }
+    report
+}
+
+fn what_holds() -> SandboxReport {
+    let mut report = SandboxReport::default();
+    match Sandbox::read_only().best_effort().prepare() {
+        Ok(prepared) => report.extend(prepared.report),
+        Err(error) => report.missing(Layer::Files, error.to_string()),
+    }
     report.try_isolation(&Isolation { network: true, files: Some(Vec::new()) });
     let groups = Groups::find();
     match groups.memory_means() {
@@ -208,7 +247,7 @@ fn what_holds() -> SandboxReport {
 }
 
 /// The interface of Landlock that closes files against truncation, and its kernel: 6.2.
-pub(crate) const FILES: u32 = 3;
+const FILES: u32 = 3;
 
 /// The interface of Landlock that knows ports, and its kernel: 6.7.
 pub(crate) const PORTS: u32 = 4;
@@ -216,7 +255,7 @@ pub(crate) const PORTS: u32 = 4;
 /// The interface of Landlock that keeps signals inside, and its kernel: 6.12.
 pub(crate) const SIGNALS: u32 = 6;
 
-pub(crate) const NO_FILTERS: &str =
+const NO_FILTERS: &str =
     "the kernel has no filters of system calls (seccomp), or refuses them to this process";
 
 /// The means of the limit on memory where there is no control group.
@@ -233,7 +272,7 @@ pub const CPU_MEANS: &str = "the clock of the worker's process, read by the host
 pub const CPU_OF_JOBS: &str = "RLIMIT_CPU of each process, in whole seconds";
 
 /// Explains that an interface is too old.
-pub(crate) fn needs_landlock(least: u32, version: u32, kernel: &str) -> String {
+fn needs_landlock(least: u32, version: u32, kernel: &str) -> String {
     if version == 0 {
         return format!(
             "the kernel has no Landlock, or it is switched off, or refuses more of it to this process; \

@@ -71,7 +71,8 @@ impl Sandbox {
         }
     }
 
-    /// Allows to read a file, or a folder with everything below it.
+    /// Allows to read a file, or a folder with everything below it. `/proc/self` and what is below
+    /// it are the worker's own, unless it is [isolated](Self::isolate).
     pub fn read(mut self, path: impl AsRef<Path>) -> Self {
         self.read.push(path.as_ref().to_owned());
         self

@@ -9,9 +9,10 @@ mod plan;
 mod probe;
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
@@ -85,6 +86,13 @@ impl Restrictions {
             keep_capabilities_for_files(writes).map_err(at("give up its capabilities"))?;
         }
         if let Some(rules) = &self.files {
+            for (path, rights) in &self.plan.own {
+                let own = open(path.as_c_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+                let own = own.map_err(at("open its entries in /proc"))?;
+                // A later look finds this very entry, which the rule is for, as long as it is open.
+                let rule = [*rights, u64::from(own.into_raw_fd().cast_unsigned())];
+                add_rule(rules, BENEATH, rule).map_err(|error| ("allow them", error))?;
+            }
             // SAFETY: no memory is involved.
             let result =
                 unsafe { syscall!(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
@@ -117,6 +125,35 @@ fn keep_capabilities_for_files(writes: bool) -> Result<(), Errno> {
     set_capabilities(None, CapabilitySets { effective, permitted, inheritable })
 }
 
+/// The kind of a rule of Landlock for a file, or a folder with all that is below it. Its words are
+/// the rights and the descriptor.
+pub const BENEATH: u32 = 1;
+
+/// Makes a set of rules of Landlock that takes away these rights on files and on networks, and
+/// these scopes. Numbers are those of the kernel (landlock(7)).
+///
+/// # Errors
+/// The error of the system.
+pub fn create_rules(handled: [u64; 3]) -> io::Result<OwnedFd> {
+    let (handled, size) = (handled.as_ptr(), size_of_val(&handled));
+    // SAFETY: the kernel reads a structure of this size. One that knows less of it wants zeros.
+    let set = unsafe { syscall!(libc::SYS_landlock_create_ruleset, handled, size, 0) };
+    let set = i32::try_from(set).ok().filter(|it| *it >= 0).ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: the descriptor is new, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(set) })
+}
+
+/// Adds a rule to a set. Only makes a system call.
+///
+/// # Errors
+/// The error of the system.
+pub fn add_rule(set: &OwnedFd, kind: u32, rule: [u64; 2]) -> io::Result<()> {
+    let (set, rule) = (set.as_raw_fd(), rule.as_ptr());
+    // SAFETY: the kernel reads two words, or 12 bytes: the lowest ones of the second word.
+    let added = unsafe { syscall!(libc::SYS_landlock_add_rule, set, kind, rule, 0) };
+    if added == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Returns the version of Landlock's interface that the kernel has; 0 if it has none, or if a
 /// filter of system calls hides it.
 pub fn landlock_version() -> u32 {
@@ -125,14 +162,6 @@ pub fn landlock_version() -> u32 {
     let version =
         unsafe { syscall!(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0, VERSION) };
     u32::try_from(version).unwrap_or(0)
-}
-
-/// Returns `true` if filters of system calls can end or interrupt a call, and not only watch it.
-pub fn has_filters() -> bool {
-    const GET_ACTION_AVAIL: libc::c_uint = 2;
-    let action: u32 = libc::SECCOMP_RET_TRAP;
-    // SAFETY: the kernel reads one number.
-    unsafe { syscall!(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, &raw const action) == 0 }
 }
 
 /// Returns the number of threads of this process.
@@ -170,7 +199,6 @@ mod tests {
 
     #[test]
     fn a_filter_holds_after_it_was_applied() {
-        assert!(has_filters());
         let filters = vec![filter_of(libc::SYS_getppid)];
         let restrictions = Confinement { filters, ..Confinement::default() }.restrictions(None);
         assert!(in_a_copy(|| {

@@ -47,7 +47,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("metrics", 1900),
     ("pool", 10830),
     ("runner", 5500),
-    ("sandbox", 1590),
+    ("sandbox", 1530),
     ("scheduler", 4550),
     ("status", 800),
     ("supervisor", 4480),

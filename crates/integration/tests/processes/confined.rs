@@ -9,7 +9,9 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use brigade::{Hold, Layer, Link, Pool, PoolBuilder, Sandbox, SharedBuf, TaskError, TaskErrorKind};
+use brigade::{
+    Hold, Layer, Link, Pool, PoolBuilder, Sandbox, SharedBuf, Start, TaskError, TaskErrorKind,
+};
 use brigade_integration::{Log, builder, square};
 use brigade_testkit::outcome;
 
@@ -379,4 +381,53 @@ fn a_worker_in_a_sandbox_does_not_map_the_arguments_of_others() {
     };
     assert!(has_them(builder(1)));
     assert!(!has_them(builder(1).sandbox(Sandbox::no_network())));
+}
+
+/// Returns what a worker can read of its own entries, and whether it can read those of its host.
+fn reads_own(host: u32) -> (Vec<bool>, bool) {
+    let own = format!("/proc/{}", std::process::id());
+    let paths = ["/proc/self/status", "/proc/thread-self/stat", "/dev/fd", "/proc/self/task"];
+    let reads = |path: &str| fs::read(path).is_ok() || fs::read_dir(path).is_ok();
+    let entries = ["status", "maps", "cmdline", "statm", "fd", "task"];
+    let of = |folder: &str| entries.map(|entry| reads(&format!("{folder}/{entry}")));
+    let found = paths.into_iter().map(reads).chain(of(&own)).collect();
+    let host = format!("/proc/{host}");
+    let others = [host.as_str(), "/proc/self/..", "/proc/self/root/proc"].map(of);
+    (found, others.into_iter().flatten().any(|it| it))
+}
+
+#[test]
+fn a_strict_worker_may_read_its_own_entries_and_no_others() {
+    for link in links() {
+        for start in [Start::Exec, Start::Fork] {
+            let sandbox = Sandbox::strict().read("/proc/self");
+            let pool = builder(2).link(link).start(start).sandbox(sandbox).build().unwrap();
+            for worker in pool.broadcast(reads_own, std::process::id()).unwrap() {
+                let (own, others) = outcome(worker).unwrap();
+                assert!(own.iter().all(|it| *it) && !others, "{start:?}: {own:?}, {others}");
+            }
+            let [one, other] = pool.worker_pids()[..] else { panic!() };
+            for worker in pool.broadcast(lists_both, (one, other)).unwrap() {
+                assert_eq!(outcome(worker).unwrap(), 1, "{start:?}");
+            }
+        }
+    }
+    let pool = builder(1).sandbox(Sandbox::strict()).build().unwrap();
+    let (own, others) = run(&pool, reads_own, std::process::id()).unwrap();
+    assert!(!own.iter().any(|it| *it) && !others, "{own:?}, {others}");
+}
+
+/// Returns how many of two workers it can look at.
+fn lists_both((one, other): (u32, u32)) -> usize {
+    [one, other].into_iter().filter(|pid| fs::read(format!("/proc/{pid}/stat")).is_ok()).count()
+}
+
+#[test]
+fn a_worker_may_read_single_entries_of_its_own() {
+    let sandbox = Sandbox::strict().read("/proc/self/status").allow_processes();
+    let pool = builder(1).sandbox(sandbox).build().unwrap();
+    assert!(run(&pool, reads, "/proc/self/status".to_owned()).unwrap().is_some());
+    assert_eq!(run(&pool, reads, "/proc/self/maps".to_owned()).unwrap(), None);
+    let pool = builder(1).sandbox(Sandbox::read_only().read("/proc/self")).build().unwrap();
+    assert!(run(&pool, reads, "/proc/self/maps".to_owned()).unwrap().is_some());
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_crash::Files;
+use brigade_sandbox::Prepared;
 use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
 use brigade_sys::crash::{self, CrashArea};
 use brigade_sys::executable::{FunctionOffset, build_identity};
@@ -39,6 +40,8 @@ pub(crate) struct Greeting<'a> {
     events: Option<OwnedFd>,
     ringers: Option<[OwnedFd; 2]>,
     preload: Option<&'a Initializer>,
+    /// The rules of its sandbox, to which the worker adds its own entries in `/proc`.
+    files: Option<OwnedFd>,
 }
 
 struct Arenas<'a> {
@@ -91,6 +94,8 @@ impl<'a> Greeting<'a> {
         let ringers = shared.map(|shared| shared.doorbell.for_worker()).transpose();
         let ringers = ringers.map_err(|error| format!("cannot make its doorbell: {error}"))?;
         let preload = settings.setup.preload.as_ref().filter(|_| !is_forked);
+        let files = settings.sandbox.as_ref().map_or(Ok(None), Prepared::files);
+        let files = files.map_err(|error| error.to_string())?;
         let hello = Hello {
             arenas: arenas.as_ref().map_or((0, 0), |arenas| {
                 let arguments = arenas.arguments.map_or(0, |arena| arena.len() as u64);
@@ -132,6 +137,7 @@ impl<'a> Greeting<'a> {
             events,
             ringers,
             preload,
+            files,
         })
     }
 
@@ -162,8 +168,7 @@ impl<'a> Greeting<'a> {
         descriptors.extend(self.preload.map(|it| it.argument.as_fd()));
         let initializer = self.settings.setup.initializer.as_ref();
         descriptors.extend(initializer.map(|it| it.argument.as_fd()));
-        let sandbox = self.settings.sandbox.as_ref();
-        descriptors.extend(sandbox.and_then(|it| it.files.as_ref()).map(AsFd::as_fd));
+        descriptors.extend(self.files.as_ref().map(AsFd::as_fd));
         descriptors
     }
 

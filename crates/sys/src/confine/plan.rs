@@ -14,6 +14,8 @@ pub struct Confinement {
     pub isolation: Option<Isolation>,
     /// `true` if there are rules for files. Their descriptor comes along.
     pub files: bool,
+    /// Entries of the process itself in `/proc`, and the rights on them that the rules allow, too.
+    pub own: Vec<(CString, u64)>,
     /// The process gives up its capabilities, except for those with which root reads files and, if
     /// it is `true`, writes them.
     pub capabilities: Option<bool>,
