@@ -159,6 +159,7 @@ fn the_bytes_of_a_greeting_change_only_with_the_version() {
             }]),
         }),
         files: true,
+        own: vec![(c"/o".to_owned(), 5)],
         capabilities: Some(false),
         limits: vec![(Limited::OpenFiles, 16), (Limited::CpuTime, 300)],
         lowers_limits: true,
@@ -208,10 +209,10 @@ fn the_bytes_of_a_greeting_change_only_with_the_version() {
         &[7; 32],
         // Preload, initializer and finalizer.
         &[1, 14, 1, 15, 1, 16],
-        // The sandbox: namespaces, visible files, rules and capabilities.
+        // The sandbox: namespaces, visible files, rules, own entries and capabilities.
         &[1, 1, 1, 1, 1],
         &[2, b'/', b'a', 1, 2, b'/', b'l', 1, b'a', 1, 0],
-        &[1, 1, 0],
+        &[1, 1, 2, b'/', b'o', 5, 1, 0],
         // Limits, and filters.
         &[2, 1, 16, 6, 172, 2, 1],
         &[2, 2, 18, 19, 0, 1],
