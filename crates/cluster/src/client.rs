@@ -1,8 +1,8 @@
 //! The client: submits tasks to a cluster, and receives their outcomes.
 
+mod backend;
 mod batch;
 mod builder;
-mod cell;
 mod cluster;
 mod cursor;
 mod dead_letters;
@@ -32,7 +32,8 @@ pub use dead_letters::DeadLetters;
 pub use map::{ClusterMap, ClusterMapUnordered};
 pub use task::ClusterTask;
 
-use shared::Shared;
+use backend::Submitting;
+use record::Facts;
 
 /// The handle of a task on a cluster; see [`brigade_task::Handle`].
 ///
@@ -40,24 +41,15 @@ use shared::Shared;
 /// [`Disconnected`](brigade_task::TaskErrorKind::Disconnected). The state is
 /// [`Queued`](brigade_task::TaskState::Queued) until there is an outcome, because nodes do not
 /// report when they start a task.
-pub type ClusterHandle<R> = brigade_task::Handle<R, Shared>;
+pub type ClusterHandle<R> = brigade_task::Handle<R, Facts>;
 
 /// A handle that ends its task when it is dropped; returned by
 /// [`abort_on_drop`](brigade_task::Handle::abort_on_drop).
-pub type ClusterAbortOnDrop<R> = brigade_task::AbortOnDrop<R, Shared>;
+pub type ClusterAbortOnDrop<R> = brigade_task::AbortOnDrop<R, Facts>;
 
 /// The submission of a task as a future; returned by [`Cluster::submit_async`] and
 /// [`ClusterTask::submit_async`].
-pub type ClusterSubmitFuture<A, R> = brigade_task::SubmitFuture<A, R, Shared>;
-
-/// The types that handles of a cluster reach. Not a part of the interface.
-#[doc(hidden)]
-pub mod internals {
-    pub use super::cell::{TaskCell, Unsubmitted};
-    pub use super::map::{Chunks, Results};
-    pub use super::record::{Encoded, Facts};
-    pub use super::shared::Shared;
-}
+pub type ClusterSubmitFuture<A, R> = brigade_task::SubmitFuture<A, R, Submitting>;
 
 #[cfg(test)]
 mod tests;

@@ -72,8 +72,6 @@ mod task_name;
 #[cfg(test)]
 mod tests;
 
-#[doc(hidden)]
-pub use client::internals;
 pub use client::{
     Batch, Cluster, ClusterAbortOnDrop, ClusterBuilder, ClusterHandle, ClusterMap,
     ClusterMapUnordered, ClusterSubmitFuture, ClusterTask, DeadLetters,

@@ -1,45 +1,42 @@
 //! The host's record of a task, from its submission until its outcome is taken.
 
-mod attributes;
-mod content;
 mod create;
-mod task;
 
+use std::fmt;
+use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use brigade_scheduler::{TaskData, TaskKey, TaskRef};
-use brigade_task::backend::{self, CompletionQueue, Content as _, OutcomeKind, Promise};
+use brigade_task::backend::{self, Backend, CompletionQueue, Content, Promise};
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, Chunk, Function, TaskId};
 
 use crate::buffers;
 use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
-use crate::drive::Shared;
 use crate::emitted::Emitted;
+use crate::function_ref::NamedFunction;
 use crate::payload::{Argument, ArgumentRef, KeptBytes, Outcome, Value};
 use crate::run_record::RunRecord;
-use crate::sync::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::task_span::TaskSpan;
-pub(crate) use attributes::Attributes;
-use attributes::Rare;
-pub use content::{Attached, Content};
 
 /// Those to notify of a task's outcome.
-pub(crate) type Waiters = backend::Waiters<Attached, Value>;
+pub(crate) type Waiters = backend::Waiters<Facts>;
 
 /// A task, shared by the pool and its handle: the promise of an outcome, which replaces the
 /// argument, so the argument does not outlive its use.
 ///
 /// There is one cell per task, so it is small, and nothing in it is moved after its creation. The
-/// only locks taken under its lock are those of the callback queue and of a chunk's progress.
+/// only lock taken under its lock is that of the callback queue.
 #[derive(Debug, Clone)]
-pub struct TaskCell(Promise<Facts, Content>);
+pub(crate) struct TaskCell(Promise<Facts>);
 
 /// The part of a task that is not behind its lock.
 #[derive(Debug)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct Facts {
     pub(crate) id: TaskId,
     /// The function's offset in the executable, unless it goes by name.
@@ -58,6 +55,37 @@ pub struct Facts {
     pub(crate) weight: AtomicU8,
 }
 
+/// The pool of a task, and what is rare about it.
+///
+/// Tasks with nothing rare share those of their pool, so that a cell needs one pointer for both.
+#[derive(Default)]
+pub(crate) struct Attributes {
+    /// Set for tasks with a handle, which needs it. Those of maps and streams have none.
+    pool: Option<Arc<dyn Backend<Facts>>>,
+    rare: Option<Rare>,
+}
+
+/// Attributes of a task, which has none of them as a rule.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    /// The function, if it goes by name.
+    pub(crate) function: Option<Arc<NamedFunction>>,
+    pub(crate) label: Option<Arc<str>>,
+    pub(crate) deadlines: Option<Box<TaskDeadlines>>,
+    pub(crate) retried_for: RetriedFor,
+    /// `None` for a task whose runs nobody reports.
+    pub(crate) record: Option<Box<RunRecord>>,
+    /// Outcomes of the items of a chunk; taken by the map.
+    pub(crate) chunk: Option<Mutex<Option<Box<ChunkProgress>>>>,
+    /// `None` for a task in whose run no subscriber is interested.
+    pub(crate) span: Option<Mutex<Option<Box<TaskSpan>>>>,
+}
+
+/// An argument that is not just a few bytes.
+#[derive(Debug)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
+pub struct LargeArgument(Argument);
+
 /// The kind of a task. It says whether to look at the attributes, which are slow to reach while
 /// another thread counts their owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +98,7 @@ enum Kind {
 }
 
 impl Deref for TaskCell {
-    type Target = Promise<Facts, Content>;
+    type Target = Promise<Facts>;
 
     #[inline]
     fn deref(&self) -> &Self::Target {
@@ -85,7 +113,25 @@ impl DerefMut for TaskCell {
     }
 }
 
+impl Attributes {
+    /// Returns those that all tasks of a pool share which have nothing rare.
+    ///
+    /// The pool's state must not own them, because they own it.
+    pub(crate) fn ordinary(pool: Arc<dyn Backend<Facts>>) -> Arc<Self> {
+        Arc::new(Self { pool: Some(pool), rare: None })
+    }
+}
+
+impl fmt::Debug for Attributes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Attributes").field("rare", &self.rare).finish_non_exhaustive()
+    }
+}
+
 impl backend::Facts for Facts {
+    type Argument = LargeArgument;
+    type Value = Value;
+
     #[inline]
     fn id(&self) -> TaskId {
         self.id
@@ -94,6 +140,18 @@ impl backend::Facts for Facts {
     #[inline]
     fn ended(&self) -> &AtomicBool {
         &self.ended
+    }
+
+    fn label(&self) -> Option<&Arc<str>> {
+        self.rare()?.label.as_ref()
+    }
+
+    /// # Panics
+    /// If the task was created for a map or a stream.
+    #[expect(clippy::expect_used, reason = "a mistake of the pool's own code")]
+    #[inline]
+    fn executor(&self) -> &Arc<dyn Backend<Self>> {
+        self.attributes.pool.as_ref().expect("the pool of the task")
     }
 }
 
@@ -106,6 +164,8 @@ pub(crate) struct Completed {
     pub(crate) waiters: Option<Box<Waiters>>,
     /// The argument, if freeing it takes long.
     pub(crate) argument: Option<Argument>,
+    /// A span to close.
+    pub(crate) span: Option<Box<TaskSpan>>,
     /// `true` if dropping the last reference to the task takes long.
     pub(crate) is_large: bool,
 }
@@ -117,16 +177,14 @@ impl TaskCell {
         Self(self.0.share())
     }
 
-    /// Returns the pool of a task that was created for a handle.
-    ///
-    /// # Panics
-    /// If it was created for a map or a stream.
-    #[expect(clippy::expect_used, reason = "a mistake of the pool's own code")]
+    /// Returns the task for a handle.
     #[inline]
-    pub(crate) fn pool_of_handle(&self) -> &Arc<Shared> {
-        self.attributes.pool().expect("the pool of the task")
+    pub(crate) fn into_promise(self) -> Promise<Facts> {
+        self.0
     }
+}
 
+impl Facts {
     /// Returns `true` if the task has nothing rare.
     #[inline]
     pub(crate) fn is_ordinary(&self) -> bool {
@@ -141,7 +199,7 @@ impl TaskCell {
 
     #[inline]
     fn rare(&self) -> Option<&Rare> {
-        if self.kind == Kind::Ordinary { None } else { self.attributes.rare() }
+        if self.kind == Kind::Ordinary { None } else { self.attributes.rare.as_ref() }
     }
 
     /// Returns the function for a worker, which may be of the same build as this program.
@@ -219,42 +277,14 @@ impl TaskCell {
         }
     }
 
-    /// Sets the task's span, before the task is submitted.
-    pub(crate) fn set_span(&self, span: Option<Box<TaskSpan>>) {
-        if span.is_some()
-            && let Some(waiters) = self.content().waiters_of(self.id)
-        {
-            waiters.attached.span = span;
-        }
+    /// Passes the task's span to `with`, if there is one.
+    pub(crate) fn with_span<T>(&self, with: impl FnOnce(&mut TaskSpan) -> T) -> Option<T> {
+        self.rare()?.span.as_ref()?.lock().as_deref_mut().map(with)
     }
 
-    /// Takes the span of a task that was not accepted.
+    /// Takes the task's span, to close it.
     pub(crate) fn take_span(&self) -> Option<Box<TaskSpan>> {
-        self.content().waiters()?.attached.span.take()
-    }
-
-    /// Passes the encoded argument, the shape of a chunk, and the span to `with`. Returns `None` if
-    /// the task has an outcome.
-    #[inline]
-    pub(crate) fn with_argument<T>(
-        &self,
-        with: impl FnOnce(ArgumentRef<'_>, Option<Chunk>, Option<&mut TaskSpan>) -> T,
-    ) -> Option<T> {
-        // Chunks are sent and divided under the core's lock, so this is the shape of the argument.
-        let shape = self.with_chunk_progress(|chunk| chunk.shape);
-        let mut content = self.content();
-        let (argument, span) = content.argument()?;
-        Some(with(argument, shape, span))
-    }
-
-    /// Returns the bytes of an argument that the host keeps.
-    pub(crate) fn kept_bytes(&self) -> Option<Arc<KeptBytes>> {
-        self.with_argument(|argument, _, _| Some(argument.whole()?.kept()?.bytes()))?
-    }
-
-    /// Returns a buffer of the argument.
-    pub(crate) fn buffer(&self, wanted: buffers::Key) -> Option<SharedBuf> {
-        self.with_argument(|argument, _, _| buffers::find(argument.whole()?.buffers(), wanted))?
+        self.rare()?.span.as_ref()?.lock().take()
     }
 
     /// Passes the outcomes of a chunk's items so far to `with`. Returns `None` for other tasks.
@@ -266,19 +296,50 @@ impl TaskCell {
         self.rare()?.chunk.as_ref()?.lock().as_deref_mut().map(with)
     }
 
+    /// Takes the outcomes of a chunk's items.
+    pub(crate) fn take_chunk(&self) -> Option<Box<ChunkProgress>> {
+        self.rare()?.chunk.as_ref()?.lock().take()
+    }
+}
+
+impl TaskCell {
+    /// Passes the encoded argument and the shape of a chunk to `with`. Returns `None` if the task
+    /// has an outcome.
+    #[inline]
+    pub(crate) fn with_argument<T>(
+        &self,
+        with: impl FnOnce(ArgumentRef<'_>, Option<Chunk>) -> T,
+    ) -> Option<T> {
+        // Chunks are sent and divided under the core's lock, so this is the shape of the argument.
+        let shape = self.with_chunk_progress(|chunk| chunk.shape);
+        let mut content = self.content();
+        let argument = match content.argument()? {
+            Content::FewArgument(few) => ArgumentRef::Bytes(few),
+            Content::CopiedArgument(bytes) => ArgumentRef::Bytes(bytes),
+            Content::LargeArgument(large) => ArgumentRef::Whole(&large.0),
+            _ => return None,
+        };
+        Some(with(argument, shape))
+    }
+
+    /// Returns the bytes of an argument that the host keeps.
+    pub(crate) fn kept_bytes(&self) -> Option<Arc<KeptBytes>> {
+        self.with_argument(|argument, _| Some(argument.whole()?.kept()?.bytes()))?
+    }
+
+    /// Returns a buffer of the argument.
+    pub(crate) fn buffer(&self, wanted: buffers::Key) -> Option<SharedBuf> {
+        self.with_argument(|argument, _| buffers::find(argument.whole()?.buffers(), wanted))?
+    }
+
     /// Prepares a chunk for its next attempt. Returns the map, which may send others during a
     /// pause.
     pub(crate) fn run_again(&self, attempt: Attempt) -> Option<Waiters> {
         self.with_chunk_progress(|chunk| {
             chunk.begin_anew(attempt);
             let completions = (Arc::clone(&chunk.owner.completions), self.id.get());
-            Waiters::of_item(self.id, Attached::NOTHING, Some(completions))
+            Waiters::of_item(self.id, completions)
         })
-    }
-
-    /// Takes the outcomes of a chunk's items.
-    pub(crate) fn take_chunk(&self) -> Option<Box<ChunkProgress>> {
-        self.rare()?.chunk.as_ref()?.lock().take()
     }
 
     /// Stores the outcome and returns the waiters, which the calling thread has to notify.
@@ -289,26 +350,20 @@ impl TaskCell {
     pub(crate) fn complete(&self, outcome: Outcome) -> Completed {
         let is_large = self.is_chunk() || outcome.as_ref().is_ok_and(Value::is_large);
         let mut completed = Completed { is_large, ..Completed::default() };
-        let before = self.0.complete(outcome, |attached, outcome| {
-            if let Some(span) = &mut attached.span {
-                let failed = self.with_chunk_progress(|chunk| chunk.failures.len());
-                span.end(outcome, failed.unwrap_or(0));
-            }
-        });
-        match before {
-            Some(Content::Watched(mut waiters)) => {
-                let argument = &mut waiters.attached.argument;
-                if argument.is_large() {
-                    completed.argument = Some(std::mem::replace(argument, Argument::EMPTY));
-                }
-                completed.waiters = Some(waiters);
-            }
-            Some(Content::LargeArgument(argument)) => {
-                completed.argument = Some(*argument).filter(Argument::is_large);
-            }
-            Some(_) => {}
-            None => completed.is_large = false,
+        if let Some(mut span) = self.take_span() {
+            let failed = self.with_chunk_progress(|chunk| chunk.failures.len());
+            span.end(&outcome, failed.unwrap_or(0));
+            completed.span = Some(span);
         }
+        let Some(mut before) = self.0.complete(outcome) else {
+            return Completed::default();
+        };
+        if let Some(Content::LargeArgument(large)) = before.argument()
+            && large.0.is_large()
+        {
+            completed.argument = Some(mem::replace(&mut large.0, Argument::EMPTY));
+        }
+        completed.waiters = before.into_waiters();
         completed
     }
 

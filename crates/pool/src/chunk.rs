@@ -10,10 +10,10 @@ use brigade_wire::link::ring::HostEnd;
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, Chunk, codec, items};
 
-use crate::bytes::Bytes;
 use crate::cell::TaskCell;
 use crate::error::TaskErrorKind;
 use crate::payload::{ArenaValue, BufferedValue, Value};
+use brigade_task::backend::Bytes;
 use brigade_task::backend::CompletionQueue;
 
 /// An encoded result as it arrives over a link.

@@ -98,7 +98,7 @@ use outcome::EventData;
 pub(crate) use outcome::panicked;
 use owner::Role;
 pub(crate) use room::Place;
-pub use shared::Shared;
+pub(crate) use shared::Shared;
 use shared::Work;
 
 /// A running pool: the shared state, and the threads to join at the end.
@@ -120,7 +120,7 @@ struct UserCodeThread {
 impl Drive {
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
         let (shared, work) = Shared::new(config)?;
-        let ordinary = Attributes::ordinary(&shared);
+        let ordinary = Attributes::ordinary(Arc::clone(&shared) as _);
         let (threads, user_code_threads) = (Mutex::default(), Mutex::default());
         let drive = Self { shared, ordinary, threads, user_code_threads };
         if let Err(error) = drive.start_threads(work) {

@@ -18,11 +18,13 @@ use brigade_sys::clock;
 use brigade_sys::sync::Mutex;
 use brigade_task::backend::CompletionQueue;
 use brigade_wire::slots::{Grant, SlotState, SlotTable};
-use brigade_wire::{Attempt, TaskId, WorkerId};
+use brigade_wire::{Attempt, WorkerId};
 
-use crate::cell::{Attached, Waiters};
 use crate::payload::Value;
 use crate::run_record::Run;
+
+/// The queue of somebody who waits for items, with the task's token in it.
+type Completions = (Arc<CompletionQueue>, u64);
 
 /// The items of one task.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ struct State {
     /// `true` if nobody takes items any more.
     discarded: bool,
     assignment: Option<Assignment>,
-    completions: Option<(Arc<CompletionQueue>, u64)>,
+    completions: Option<Completions>,
 }
 
 /// The current attempt, and its entry in the worker's table.
@@ -92,14 +94,13 @@ impl Emitted {
         self.state.lock().assignment = None;
     }
 
-    /// Keeps the next item of the attempt, unless an earlier attempt has emitted it. Returns those
-    /// to notify, or the breach of the protocol.
+    /// Keeps the next item of the attempt, unless an earlier attempt has emitted it. Returns the
+    /// queue to notify of it, or the breach of the protocol.
     pub(crate) fn add(
         &self,
-        task: TaskId,
         index: u32,
         value: Value,
-    ) -> Result<Option<Waiters>, &'static str> {
+    ) -> Result<Option<Completions>, &'static str> {
         let index = u64::from(index);
         let mut state = self.state.lock();
         if index != state.next {
@@ -115,7 +116,7 @@ impl Emitted {
         let run = state.assignment.as_ref().map(Assignment::run).unwrap_or_default();
         state.items.push_back((value, run));
         state.kept += 1;
-        Ok(Some(Waiters::of_item(task, Attached::NOTHING, state.completions.clone())))
+        Ok(state.completions.clone())
     }
 
     /// Takes the first item, and grants another.
@@ -184,7 +185,11 @@ mod tests {
 
     use super::*;
 
-    const TASK: TaskId = TaskId::new(1);
+    fn watched(window: usize) -> Emitted {
+        let emitted = Emitted::new(window);
+        emitted.watch(&Arc::default(), 1);
+        emitted
+    }
 
     fn assignment() -> Assignment {
         let segment = Segment::create("test", SlotTable::words(1)).expect("memory");
@@ -199,7 +204,7 @@ mod tests {
 
     fn add(emitted: &Emitted, index: u32) -> Result<bool, &'static str> {
         let number = u8::try_from(index).expect("few");
-        emitted.add(TASK, index, value(number)).map(|waiters| waiters.is_some())
+        emitted.add(index, value(number)).map(|completions| completions.is_some())
     }
 
     fn take(emitted: &Emitted) -> Option<(u64, u8)> {
@@ -216,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_item_that_is_taken_grants_another() {
-        let (emitted, assignment) = (Emitted::new(2), assignment());
+        let (emitted, assignment) = (watched(2), assignment());
         emitted.begin(assignment.clone(), true);
         assert_eq!(granted(&assignment, 1), Some(Grant::UpTo(2)));
         assert_eq!((add(&emitted, 0), add(&emitted, 1)), (Ok(true), Ok(true)));
@@ -234,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_next_attempt_skips_what_was_kept() {
-        let (emitted, first, second) = (Emitted::new(2), assignment(), assignment());
+        let (emitted, first, second) = (watched(2), assignment(), assignment());
         emitted.begin(first, true);
         assert_eq!((add(&emitted, 0), add(&emitted, 1)), (Ok(true), Ok(true)));
         assert_eq!(take(&emitted), Some((0, 0)));
@@ -251,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_task_that_is_stopped_gets_no_grant_and_its_items_stay() {
-        let (emitted, assignment) = (Emitted::new(2), assignment());
+        let (emitted, assignment) = (watched(2), assignment());
         emitted.begin(assignment.clone(), true);
         assert_eq!(add(&emitted, 0), Ok(true));
         emitted.stop();
@@ -269,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_entry_of_an_attempt_that_has_ended_is_left_alone() {
-        let (emitted, assignment) = (Emitted::new(1), assignment());
+        let (emitted, assignment) = (watched(1), assignment());
         emitted.begin(assignment.clone(), true);
         assert_eq!(add(&emitted, 0), Ok(true));
         emitted.end();

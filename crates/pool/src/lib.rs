@@ -39,9 +39,6 @@
 mod at_exit;
 mod buffers;
 mod builder;
-#[expect(missing_docs, reason = "only handles reach it, as a part of the backend")]
-mod bytes;
-#[expect(missing_docs, reason = "only handles reach it, as a part of the backend")]
 mod cell;
 mod chunk;
 mod config;
@@ -58,7 +55,6 @@ mod map;
 mod needs;
 #[cfg(not(feature = "cores"))]
 mod no_cores;
-#[expect(missing_docs, reason = "only handles reach it, as a part of the backend")]
 mod payload;
 mod pool;
 mod run_record;
@@ -100,37 +96,25 @@ pub use map::{Map, MapUnordered};
 pub use pool::Pool;
 pub use task::TaskBuilder;
 
-use drive::Shared;
-
-/// The types that handles and maps of a pool reach. Not a part of the interface.
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::bytes::{Bytes, Few};
-    pub use crate::cell::{Attached, Content, Facts, TaskCell};
-    pub use crate::drive::Shared;
-    pub use crate::map::{Chunks, Results};
-    pub use crate::payload::{
-        ArenaValue, Argument, BufferedArgument, BufferedValue, KeptArgument, KeptBytes, Part, Value,
-    };
-    pub use crate::submission::Submission;
-}
+use cell::Facts;
+use submission::Submitting;
 
 /// The handle of a task that was submitted to a pool; see [`brigade_task::Handle`].
-pub type Handle<R> = brigade_task::Handle<R, Shared>;
+pub type Handle<R> = brigade_task::Handle<R, Facts>;
 
 /// A handle that ends its task when it is dropped; returned by
 /// [`abort_on_drop`](brigade_task::Handle::abort_on_drop).
-pub type AbortOnDrop<R> = brigade_task::AbortOnDrop<R, Shared>;
+pub type AbortOnDrop<R> = brigade_task::AbortOnDrop<R, Facts>;
 
 /// The submission of a task as a future; returned by [`Pool::submit_async`] and
 /// [`TaskBuilder::submit_async`].
-pub type SubmitFuture<A, R> = brigade_task::SubmitFuture<A, R, Shared>;
+pub type SubmitFuture<A, R> = brigade_task::SubmitFuture<A, R, Submitting>;
 
 /// Handles divided into finished and pending ones; returned by [`wait()`].
-pub type Waited<'a, R> = brigade_task::Waited<'a, R, Shared>;
+pub type Waited<'a, R> = brigade_task::Waited<'a, R, Facts>;
 
 /// Iterator over handles in the order in which their tasks finish; returned by [`as_completed`].
-pub type AsCompleted<R> = brigade_task::AsCompleted<R, Shared>;
+pub type AsCompleted<R> = brigade_task::AsCompleted<R, Facts>;
 
 /// Records what a pool's scheduler receives and decides, so that a run can be replayed without
 /// processes.

@@ -15,8 +15,7 @@ use brigade_task::map;
 use brigade_task::{Data, Function};
 
 use crate::Pool;
-pub use chunk::Results;
-pub use chunks::Chunks;
+pub(crate) use chunks::Chunks;
 
 /// An iterator over the results in the order of the inputs, created by [`Pool::map`]; see
 /// [`brigade_task::Map`].

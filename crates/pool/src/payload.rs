@@ -19,10 +19,10 @@ use brigade_wire::{Location, buffers as wire, items};
 use serde::Serialize;
 
 use crate::buffers::{self, ItemBuffers};
-use crate::bytes::Bytes;
+use brigade_task::backend::{Bytes, Few};
 pub(crate) use kept::Owed;
-pub use kept::{KeptArgument, KeptBytes};
-pub use value::{ArenaValue, BufferedValue, Value};
+pub(crate) use kept::{KeptArgument, KeptBytes};
+pub(crate) use value::{ArenaValue, BufferedValue, Value};
 pub(crate) use value::{Outcome, decode_with};
 
 /// Packed vectors that stay in the memory of the argument.
@@ -45,7 +45,7 @@ thread_local! {
 
 /// An encoded argument. Workers can read one in the arena until it is dropped.
 #[derive(Debug)]
-pub enum Argument {
+pub(crate) enum Argument {
     Inline(Bytes),
     /// Boxed, as the variants below, because each task has room for an argument but few are large.
     InArena(Box<SharedBlock>),
@@ -58,14 +58,14 @@ pub enum Argument {
 
 /// A part of an argument that was split; see [`Argument`].
 #[derive(Debug)]
-pub struct Part {
+pub(crate) struct Part {
     whole: Arc<Argument>,
     range: Range<usize>,
 }
 
 /// An encoded argument with its shared buffers; see [`Argument`].
 #[derive(Debug)]
-pub struct BufferedArgument {
+pub(crate) struct BufferedArgument {
     encoded: Argument,
     /// Keep the memory that the list of buffers refers to. Those of a single task have the index 0.
     buffers: ItemBuffers,
@@ -100,7 +100,7 @@ impl<'a> ArgumentRef<'a> {
 
 impl Argument {
     /// The argument without bytes.
-    pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
+    pub(crate) const EMPTY: Self = Self::Inline(Bytes::Few(Few::NONE));
 
     /// Encodes a value. It goes to the arena if it is large and the arena has room. Its large
     /// packed vectors stay where they are if it `keeps_parts`.

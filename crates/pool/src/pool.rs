@@ -11,7 +11,7 @@ use brigade_wire::shared::{AllocError, SharedBufMut, WhenFull as BudgetFull};
 use brigade_worker::FUNCTIONS;
 
 use crate::at_exit;
-use crate::cell::{Attributes, TaskCell};
+use crate::cell::{Attributes, Facts, Rare, TaskCell};
 use crate::chunk::RetriedFor;
 use crate::config::{Config, check_workers};
 use crate::deadlines::TaskDeadlines;
@@ -166,14 +166,13 @@ impl Pool {
                 let (id, function) = (shared.next_task_ids(1), function.clone());
                 let encoded = encoded.copy(shared.arguments());
                 let late = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
-                let (own, never) = (self.ordinary(), RetriedFor::default());
-                let cell = TaskCell::new(own, id, function, encoded, None, late, never);
-                shared.open_span(&cell, None);
-                cell
+                let span = shared.open_span(id, None, None);
+                let rare = Rare::of(None, late, RetriedFor::default(), span);
+                TaskCell::new(Some(self.ordinary()), id, function, encoded, rare)
             })
         });
         let cells = cells.map_err(|kind| SubmitError::new(kind, argument))?;
-        Ok(cells.into_iter().map(Handle::new).collect())
+        Ok(cells.into_iter().map(|cell| Handle::new(cell.into_promise())).collect())
     }
 
     /// Allocates a buffer of `length` bytes with arbitrary content, which workers read without a
@@ -333,7 +332,7 @@ impl Pool {
 }
 
 impl Executor for Pool {
-    type Backend = Shared;
+    type Facts = Facts;
 
     fn submit<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
         &self,

@@ -12,7 +12,7 @@ use brigade_wire::codec;
 
 use crate::Handle;
 use crate::SubmitFuture;
-use crate::cell::TaskCell;
+use crate::cell::{Rare, TaskCell};
 use crate::chunk::RetriedFor;
 use crate::config::Config;
 use crate::deadlines::{Deadlines, TaskDeadlines};
@@ -57,13 +57,14 @@ impl TaskOptions {
     /// Returns a task with these settings. The code is the same for all types of arguments.
     #[inline]
     fn submission(&self, pool: &Pool, function: FunctionRef, encoded: Argument) -> Submission {
-        let (shared, ordinary) = (pool.shared(), pool.ordinary());
+        let shared = pool.shared();
         let &Self { ref label, retries, retried_for, .. } = self;
         let (deadlines, constraints) = self.constraints(&shared.config);
-        let (id, label) = (shared.next_task_ids(1), label.clone());
-        let cell = TaskCell::new(ordinary, id, function, encoded, label, deadlines, retried_for);
-        shared.open_span(&cell, None);
-        Submission { cell, retries, constraints, place: None }
+        let id = shared.next_task_ids(1);
+        let span = shared.open_span(id, label.as_ref(), None);
+        let rare = Rare::of(label.clone(), deadlines, retried_for, span);
+        let cell = TaskCell::new(Some(pool.ordinary()), id, function, encoded, rare);
+        Submission { cell, retries, constraints }
     }
 
     /// Resolves the settings against the pool's defaults, for the task and for the scheduler.
@@ -271,7 +272,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// As [`Pool::submit_async`].
     pub fn submit_async(&self, argument: A) -> SubmitFuture<A, R> {
         let task = self.unsubmitted(&argument);
-        SubmitFuture::new(argument, task)
+        SubmitFuture::new(argument, task.map(|task| task.into_future(self.pool.shared())))
     }
 
     fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {
@@ -296,9 +297,9 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
         task: Result<Submission, SubmitErrorKind>,
         when_full: WhenFull,
     ) -> Result<Handle<R>, SubmitErrorKind> {
-        let Submission { mut cell, retries, constraints, .. } = task?;
+        let Submission { mut cell, retries, constraints } = task?;
         self.pool.shared().submit(&mut cell, None, retries, constraints, when_full)?;
-        Ok(Handle::new(cell))
+        Ok(Handle::new(cell.into_promise()))
     }
 
     /// Makes the task, which is not submitted yet.

@@ -84,9 +84,9 @@ impl TaskSpan {
     }
 
     /// Records an attempt, and returns the context that the worker gets with it.
-    pub(crate) fn send(&mut self, worker: WorkerId, attempt: Attempt) -> Option<&str> {
+    pub(crate) fn send(&mut self, worker: WorkerId, attempt: Attempt) -> Option<Arc<str>> {
         self.sent = Some((worker, attempt));
-        self.context.as_deref()
+        self.context.clone()
     }
 
     /// Records the outcome. `failed` is the number of failed items of a chunk, whose own outcome is

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use serde::de::DeserializeOwned;
 
-use crate::backend::Backend;
+use crate::backend::Facts;
 use crate::error::TaskError;
 use crate::handle::Handle;
 
@@ -16,24 +16,24 @@ use crate::handle::Handle;
 /// A task that has not started is cancelled, and the worker of a running one is killed and
 /// replaced. Nothing happens if the outcome has arrived. Dropping it does not block.
 #[must_use = "dropping it ends the task"]
-pub struct AbortOnDrop<R, B: Backend> {
-    handle: Handle<R, B>,
+pub struct AbortOnDrop<R, F: Facts> {
+    handle: Handle<R, F>,
     aborts: bool,
 }
 
-impl<R, B: Backend> AbortOnDrop<R, B> {
-    pub(crate) fn new(handle: Handle<R, B>) -> Self {
+impl<R, F: Facts> AbortOnDrop<R, F> {
+    pub(crate) fn new(handle: Handle<R, F>) -> Self {
         Self { handle, aborts: true }
     }
 
     /// Returns the handle. The task then continues if it is dropped.
-    pub fn into_handle(mut self) -> Handle<R, B> {
+    pub fn into_handle(mut self) -> Handle<R, F> {
         self.aborts = false;
         self.handle.duplicate()
     }
 }
 
-impl<R: DeserializeOwned + 'static, B: Backend> Future for AbortOnDrop<R, B> {
+impl<R: DeserializeOwned + 'static, F: Facts> Future for AbortOnDrop<R, F> {
     type Output = Result<R, TaskError>;
 
     /// # Panics
@@ -43,7 +43,7 @@ impl<R: DeserializeOwned + 'static, B: Backend> Future for AbortOnDrop<R, B> {
     }
 }
 
-impl<R, B: Backend> Drop for AbortOnDrop<R, B> {
+impl<R, F: Facts> Drop for AbortOnDrop<R, F> {
     fn drop(&mut self) {
         if self.aborts {
             self.handle.request_kill();
@@ -51,7 +51,7 @@ impl<R, B: Backend> Drop for AbortOnDrop<R, B> {
     }
 }
 
-impl<R, B: Backend> fmt::Debug for AbortOnDrop<R, B> {
+impl<R, F: Facts> fmt::Debug for AbortOnDrop<R, F> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("AbortOnDrop").field("handle", &self.handle).finish_non_exhaustive()
     }

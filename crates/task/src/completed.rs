@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use brigade_sys::fork::Origin;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Facts};
 use crate::completion_queue::CompletionQueue;
 use crate::error::TimedOut;
 use crate::handle::Handle;
@@ -22,13 +22,13 @@ use crate::wait::{next_finished, only_backend};
 /// It keeps nothing of the handles that it has yielded. Dropping it drops the remaining handles;
 /// their tasks continue to run.
 #[must_use = "it is lazy, and drops its handles when it is dropped"]
-pub struct AsCompleted<R, B: Backend> {
+pub struct AsCompleted<R, F: Facts> {
     /// The handles that have not been yielded. Their indices are their tokens.
-    handles: Vec<Option<Handle<R, B>>>,
+    handles: Vec<Option<Handle<R, F>>>,
     pending: usize,
     completions: Arc<CompletionQueue>,
     /// The executor of all handles, if they belong to one.
-    backend: Option<Arc<B>>,
+    backend: Option<Arc<dyn Backend<F>>>,
     /// The process that may use the completions.
     origin: Origin,
 }
@@ -48,9 +48,9 @@ pub struct AsCompleted<R, B: Backend> {
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn as_completed<R, B: Backend>(
-    handles: impl IntoIterator<Item = Handle<R, B>>,
-) -> AsCompleted<R, B> {
+pub fn as_completed<R, F: Facts>(
+    handles: impl IntoIterator<Item = Handle<R, F>>,
+) -> AsCompleted<R, F> {
     let handles: Vec<_> = handles.into_iter().map(Some).collect();
     let backend = only_backend(handles.iter().flatten()).cloned();
     let completions = Arc::default();
@@ -60,7 +60,7 @@ pub fn as_completed<R, B: Backend>(
     AsCompleted { pending: handles.len(), handles, completions, backend, origin: Origin::here() }
 }
 
-impl<R, B: Backend> AsCompleted<R, B> {
+impl<R, F: Facts> AsCompleted<R, F> {
     /// Limits the time for all handles together, from now on. After it, the iterator yields the
     /// handles whose tasks have finished, and then a [`TimedOut`] as its last item. The other tasks
     /// continue to run.
@@ -85,14 +85,14 @@ impl<R, B: Backend> AsCompleted<R, B> {
     /// # Errors
     /// [`TimedOut`] if no further task finished in time. The remaining handles can still be
     /// requested by later calls.
-    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Handle<R, B>>, TimedOut> {
+    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Handle<R, F>>, TimedOut> {
         // A timeout beyond the range of the clock counts as no timeout.
         self.next_until(Instant::now().checked_add(timeout))
     }
 }
 
-impl<R, B: Backend> NextUntil for AsCompleted<R, B> {
-    fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Handle<R, B>>, TimedOut> {
+impl<R, F: Facts> NextUntil for AsCompleted<R, F> {
+    fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Handle<R, F>>, TimedOut> {
         if self.pending == 0 {
             return Ok(None);
         }
@@ -110,10 +110,10 @@ impl<R, B: Backend> NextUntil for AsCompleted<R, B> {
     }
 }
 
-impl<R, B: Backend> Iterator for AsCompleted<R, B> {
-    type Item = Handle<R, B>;
+impl<R, F: Facts> Iterator for AsCompleted<R, F> {
+    type Item = Handle<R, F>;
 
-    fn next(&mut self) -> Option<Handle<R, B>> {
+    fn next(&mut self) -> Option<Handle<R, F>> {
         // Without a deadline there is no timeout.
         self.next_until(None).ok().flatten()
     }
@@ -123,11 +123,11 @@ impl<R, B: Backend> Iterator for AsCompleted<R, B> {
     }
 }
 
-impl<R, B: Backend> ExactSizeIterator for AsCompleted<R, B> {}
+impl<R, F: Facts> ExactSizeIterator for AsCompleted<R, F> {}
 
-impl<R, B: Backend> FusedIterator for AsCompleted<R, B> {}
+impl<R, F: Facts> FusedIterator for AsCompleted<R, F> {}
 
-impl<R, B: Backend> fmt::Debug for AsCompleted<R, B> {
+impl<R, F: Facts> fmt::Debug for AsCompleted<R, F> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("AsCompleted")
             .field("pending", &self.pending)

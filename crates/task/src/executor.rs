@@ -1,6 +1,6 @@
 //! Code that runs tasks either in a pool or on a cluster.
 
-use crate::backend::Backend;
+use crate::backend::Facts;
 use crate::error::{SubmitError, TaskError};
 use crate::function::{Data, NamedFunction};
 use crate::handle::Handle;
@@ -33,8 +33,8 @@ use crate::handle::Handle;
 /// With the feature `cluster`, `brigade::cluster::Cluster` is one too; its documentation has an
 /// example that chooses between both.
 pub trait Executor: Send + Sync {
-    /// The state that the handles of its tasks reach.
-    type Backend: Backend;
+    /// The facts that it knows of its tasks.
+    type Facts: Facts;
 
     /// Submits a task. Blocks while the queue is full.
     ///
@@ -44,7 +44,7 @@ pub trait Executor: Send + Sync {
         &self,
         function: F,
         argument: A,
-    ) -> Result<Handle<R, Self::Backend>, SubmitError<A>>;
+    ) -> Result<Handle<R, Self::Facts>, SubmitError<A>>;
 
     /// Applies a function to each input and yields the results in the order of the inputs. The
     /// iterator is lazy: it takes inputs as results are consumed.

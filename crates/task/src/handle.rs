@@ -15,7 +15,7 @@ use brigade_wire::{Attempt, TaskId, codec};
 use serde::de::DeserializeOwned;
 
 use crate::abort_on_drop::AbortOnDrop;
-use crate::backend::{Backend, Content, Facts, PromiseOf, Task, Value, ValueOf};
+use crate::backend::{Backend, Content, Facts, Promise, Value};
 use crate::callbacks::Callback;
 use crate::completion_queue::CompletionQueue;
 use crate::error::{TaskError, TaskErrorKind};
@@ -27,8 +27,8 @@ use crate::waiting::Wait;
 /// A handle is also a [`Future`], which works with any runtime. To wait for several handles, use
 /// [`wait`](crate::wait()) or [`as_completed`](crate::as_completed).
 #[must_use = "dropping the handle loses the task's result; drop it explicitly if that is intended"]
-pub struct Handle<R, B: Backend> {
-    task: B::Task,
+pub struct Handle<R, F: Facts> {
+    task: Promise<F>,
     result: PhantomData<fn() -> R>,
 }
 
@@ -50,16 +50,16 @@ pub enum TaskState {
     Cancelled,
 }
 
-impl<R, B: Backend> Handle<R, B> {
+impl<R, F: Facts> Handle<R, F> {
     /// Creates the handle of a task.
     #[doc(hidden)]
-    pub fn new(task: B::Task) -> Self {
+    pub fn new(task: Promise<F>) -> Self {
         Self { task, result: PhantomData }
     }
 
     /// Returns the task's id, which is unique within its executor.
     pub fn id(&self) -> TaskId {
-        self.promise().id()
+        self.task.id()
     }
 
     /// Returns the label that the task was submitted with.
@@ -70,7 +70,7 @@ impl<R, B: Backend> Handle<R, B> {
     /// Returns `true` if the outcome has arrived, even if it has been taken since. A cancellation
     /// is an outcome.
     pub fn is_done(&self) -> bool {
-        !self.promise().is_pending() || self.backend().is_forked()
+        !self.task.is_pending() || self.backend().is_forked()
     }
 
     /// Returns the current progress of the task.
@@ -89,7 +89,7 @@ impl<R, B: Backend> Handle<R, B> {
     /// [`Running`](TaskState::Running). Nodes of a cluster do not report when they start a task.
     pub fn running_for(&self) -> Option<Duration> {
         let elapsed = clock::now().saturating_since(self.running_since()?);
-        self.promise().is_pending().then_some(elapsed)
+        self.task.is_pending().then_some(elapsed)
     }
 
     /// Returns where the task is now, if it waits in a system call: the calls on the stack of the
@@ -104,11 +104,11 @@ impl<R, B: Backend> Handle<R, B> {
     /// shortly; and if this process may not look at its worker: no `/proc`, another user,
     /// `kernel.yama.ptrace_scope` of 2 and more. On a cluster it is always `None`.
     pub fn stack(&self) -> Option<Stack> {
-        if self.is_done() { None } else { self.task.stack() }
+        if self.is_done() { None } else { self.backend().stack(&self.task) }
     }
 
     fn running_since(&self) -> Option<Monotonic> {
-        if self.is_done() { None } else { self.task.running_since() }
+        if self.is_done() { None } else { self.backend().running_since(&self.task) }
     }
 
     /// Cancels the task. Returns `true` if it had not started and will never run, and `false` if it
@@ -123,10 +123,11 @@ impl<R, B: Backend> Handle<R, B> {
         if self.backend().is_forked() {
             return false;
         }
-        if self.promise().is_pending() {
-            self.task.cancel();
+        if self.task.is_pending() {
+            self.backend().cancel(&self.task);
+            self.backend().wait_for_end(&self.task);
         }
-        self.is_cancelled()
+        self.task.outcome_kind() == Some(OutcomeKind::Cancelled)
     }
 
     /// Ends the task even if it is running: its worker is then killed and replaced, and no other
@@ -137,14 +138,20 @@ impl<R, B: Backend> Handle<R, B> {
     /// a value. In no case does the task run again. On a cluster it blocks as
     /// [`cancel`](Self::cancel) does.
     pub fn kill(&self) -> bool {
-        !self.is_done() && (self.task.kill() || self.is_cancelled())
+        if self.is_done() {
+            return false;
+        }
+        let is_killed = self.backend().kill(&self.task);
+        self.backend().wait_for_end(&self.task);
+        is_killed
+            || matches!(self.outcome_kind(), Some(OutcomeKind::Cancelled | OutcomeKind::Killed))
     }
 
     /// Asks to [`kill`](Self::kill) the task, without waiting for the answer: it arrives as the
     /// outcome.
     pub fn request_kill(&self) {
         if !self.is_done() {
-            self.task.request_kill();
+            self.backend().kill(&self.task);
         }
     }
 
@@ -152,7 +159,7 @@ impl<R, B: Backend> Handle<R, B> {
     /// outcome.
     pub fn request_cancel(&self) {
         if !self.is_done() {
-            self.task.request_cancel();
+            self.backend().cancel(&self.task);
         }
     }
 
@@ -167,7 +174,7 @@ impl<R, B: Backend> Handle<R, B> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn abort_on_drop(self) -> AbortOnDrop<R, B> {
+    pub fn abort_on_drop(self) -> AbortOnDrop<R, F> {
         AbortOnDrop::new(self)
     }
 
@@ -176,12 +183,8 @@ impl<R, B: Backend> Handle<R, B> {
         if self.backend().is_forked() {
             Some(OutcomeKind::Failure)
         } else {
-            self.promise().outcome_kind()
+            self.task.outcome_kind()
         }
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.promise().outcome_kind() == Some(OutcomeKind::Cancelled)
     }
 
     /// Adds `token` to `completions` once the outcome has arrived, which may be immediately.
@@ -191,14 +194,14 @@ impl<R, B: Backend> Handle<R, B> {
             // nobody needs to be woken.
             let _ = completions.add(token);
         } else {
-            self.promise().watch(completions, token);
+            self.task.watch(completions, token);
         }
     }
 
     /// Undoes `watch`.
     pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
         if !self.backend().is_forked() {
-            self.promise().unwatch(completions);
+            self.task.unwatch(completions);
         }
     }
 
@@ -208,17 +211,12 @@ impl<R, B: Backend> Handle<R, B> {
     }
 
     #[inline]
-    pub(crate) fn backend(&self) -> &Arc<B> {
-        self.task.backend()
-    }
-
-    #[inline]
-    fn promise(&self) -> &PromiseOf<B> {
-        self.task.promise()
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend<F>> {
+        self.task.executor()
     }
 }
 
-impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
+impl<R: DeserializeOwned + 'static, F: Facts> Handle<R, F> {
     /// Blocks until the outcome arrives and returns it.
     ///
     /// # Errors
@@ -227,10 +225,9 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
     /// # Panics
     /// If the outcome was taken before, by `wait_timeout`, by `try_get`, or as a future.
     pub fn wait(mut self) -> Result<R, TaskError> {
-        self.backend().wait_for(self.promise(), None);
+        self.backend().wait_for(&self.task, None);
         if !self.backend().is_forked()
-            && let Some(content) = self.task.promise_mut().content_mut()
-            && let Some(bytes) = content.short_value()
+            && let Some(Content::FewValue(bytes)) = self.task.content_mut()
         {
             // By far the most common case. To take the value out first takes longer than this.
             let value = codec::decode(bytes);
@@ -251,7 +248,7 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<R, TaskError>> {
         // A timeout beyond the range of the clock counts as no timeout.
         let deadline = Instant::now().checked_add(timeout);
-        self.backend().wait_for(self.promise(), deadline);
+        self.backend().wait_for(&self.task, deadline);
         self.take().map(|outcome| self.decode(outcome))
     }
 
@@ -309,7 +306,7 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
         if let Err(error) = callbacks.register() {
             panic!("cannot start the thread for callbacks: {error}");
         }
-        if self.promise().on_done(Callback { task, label, run }, callbacks).is_err() {
+        if self.task.on_done(Callback { task, label, run }, callbacks).is_err() {
             callbacks.deregister();
             panic!("the outcome was already taken");
         }
@@ -319,12 +316,8 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
     ///
     /// In a fork of the process this returns an error that says so: the outcome is behind a lock
     /// that another thread may have held at the fork, or in memory that has been reused.
-    fn take(&mut self) -> Option<Outcome<ValueOf<B>>> {
-        if self.backend().is_forked() {
-            Some(Err(self.forked()))
-        } else {
-            self.task.promise_mut().try_take_mut()
-        }
+    fn take(&mut self) -> Option<Outcome<F::Value>> {
+        if self.backend().is_forked() { Some(Err(self.forked())) } else { self.task.try_take_mut() }
     }
 
     fn forked(&self) -> TaskError {
@@ -332,7 +325,7 @@ impl<R: DeserializeOwned + 'static, B: Backend> Handle<R, B> {
         error.of_task(self.id(), Attempt::first(), self.task.label().cloned())
     }
 
-    fn decode(&self, outcome: Outcome<ValueOf<B>>) -> Result<R, TaskError> {
+    fn decode(&self, outcome: Outcome<F::Value>) -> Result<R, TaskError> {
         decode(self.id(), self.task.label(), outcome)
     }
 }
@@ -352,7 +345,7 @@ fn undecodable(task: TaskId, label: Option<&Arc<str>>, error: &CodecError) -> Ta
     error.of_task(task, Attempt::first(), label.cloned())
 }
 
-impl<R: DeserializeOwned + 'static, B: Backend> Future for Handle<R, B> {
+impl<R: DeserializeOwned + 'static, F: Facts> Future for Handle<R, F> {
     type Output = Result<R, TaskError>;
 
     /// A poll may spin for up to 20 µs, if the executor seems to have no other handle of the pool
@@ -364,13 +357,13 @@ impl<R: DeserializeOwned + 'static, B: Backend> Future for Handle<R, B> {
         if self.backend().is_forked() {
             return Poll::Ready(Err(self.forked()));
         }
-        if self.promise().is_pending() && !self.task.glance() {
+        if self.task.is_pending() && !self.backend().glance(&self.task) {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        match self.promise().poll(context.waker()) {
+        match self.task.poll(context.waker()) {
             Ok(Some(outcome)) => {
-                self.task.polled();
+                self.backend().polled(&self.task);
                 Poll::Ready(self.decode(outcome))
             }
             Ok(None) => Poll::Pending,
@@ -380,9 +373,9 @@ impl<R: DeserializeOwned + 'static, B: Backend> Future for Handle<R, B> {
 }
 
 /// The task is never pinned.
-impl<R, B: Backend> Unpin for Handle<R, B> {}
+impl<R, F: Facts> Unpin for Handle<R, F> {}
 
-impl<R, B: Backend> fmt::Debug for Handle<R, B> {
+impl<R, F: Facts> fmt::Debug for Handle<R, F> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Handle")
             .field("task", &self.id())

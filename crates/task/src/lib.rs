@@ -22,8 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An executor provides a [`Backend`](backend::Backend). Everything here is generic over it, so
-//! that a call costs what it would cost in the executor's own crate.
+//! A handle owns the record of its task, a [`Promise`](backend::Promise), which is generic over the
+//! [`Facts`](backend::Facts) that an executor knows of a task. They lead to the executor, a
+//! [`Backend`](backend::Backend).
 //!
 //! Invariants:
 //! - A task has one outcome, which is taken once. Whoever waits for it is woken, by the thread that
@@ -41,6 +42,7 @@ mod abort_on_drop;
 #[cfg(feature = "futures")]
 mod as_stream;
 pub mod backend;
+mod bytes;
 mod callbacks;
 mod completed;
 mod completion_queue;
@@ -53,10 +55,10 @@ mod handle;
 #[doc(hidden)]
 pub mod map;
 mod outcome;
-mod plain;
 mod promise;
 mod submit_future;
-mod sync;
+#[doc(hidden)]
+pub mod sync;
 mod timeout;
 mod wait;
 mod waiters;

@@ -1,15 +1,23 @@
 //! The outcomes of tasks, encoded as they arrive.
 
+use std::fmt;
+
 use brigade_wire::codec::CodecError;
 use serde::de::DeserializeOwned;
 
+use crate::bytes::Bytes;
 use crate::error::{TaskError, TaskErrorKind};
 
 /// The encoded value of a task, or its failure.
 pub type Outcome<V> = Result<V, TaskError>;
 
 /// An encoded value.
-pub trait Value: Sized + Send + 'static {
+pub trait Value: From<Bytes> + fmt::Debug + Send + 'static {
+    /// Returns the bytes of a value that is nothing else.
+    ///
+    /// # Errors
+    /// Returns any other value.
+    fn into_bytes(self) -> Result<Bytes, Self>;
     /// Returns the same value again, without a copy.
     #[must_use]
     fn share(&mut self) -> Self;

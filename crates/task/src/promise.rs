@@ -11,6 +11,8 @@
 #[cfg(all(loom, test))]
 mod loom;
 
+mod content;
+
 use std::fmt;
 use std::mem;
 use std::ops::Deref;
@@ -19,66 +21,50 @@ use std::task::Waker;
 
 use brigade_wire::TaskId;
 
+use crate::backend::Backend;
 use crate::callbacks::{Callback, Callbacks};
 use crate::completion_queue::CompletionQueue;
 use crate::outcome::{Outcome, OutcomeKind, Value};
 use crate::sync::{AtomicBool, Guard, Guarded, Ordering};
-use crate::waiters::{Attached, Waiters};
 use crate::waiting::{Sleeper, Wait};
+pub use content::Content;
 
 /// An owner of a task's record.
-pub struct Promise<F, C>(Guarded<F, C>);
+pub struct Promise<F: Facts>(Guarded<F, Content<F>>);
 
-/// The part of a task's record that is not behind its lock.
-pub trait Facts {
+/// The part of a task's record that is not behind its lock, and the way to the executor.
+pub trait Facts: fmt::Debug + Sized + Send + Sync + 'static {
+    /// The argument of a task, if it is not just a few bytes.
+    type Argument: fmt::Debug + Send;
+    /// The encoded value of a task.
+    type Value: Value;
+
     /// Returns the task's id.
     fn id(&self) -> TaskId;
     /// Returns the mark that the promise sets, under the lock, once the outcome is stored.
     fn ended(&self) -> &AtomicBool;
+    /// Returns the label of the task.
+    fn label(&self) -> Option<&Arc<str>>;
+    /// Returns the state of the executor.
+    fn executor(&self) -> &Arc<dyn Backend<Self>>;
 }
 
-/// The part behind the lock: what the executor needs until there is an outcome, with those who wait
-/// for it, and then the outcome.
-pub trait Content: From<Outcome<Self::Value>> {
-    /// The encoded value of a task.
-    type Value: Value;
-    /// The things that the executor needs until there is an outcome.
-    type Attached: Attached;
-
-    /// Returns `true` if there is no outcome, and was none.
-    fn is_pending(&self) -> bool;
-    /// Returns those who wait, if there are any.
-    fn waiters(&mut self) -> Option<&mut Waiters<Self::Attached, Self::Value>>;
-    /// Returns those who wait for a task without an outcome, to add one.
-    fn waiters_of(&mut self, task: TaskId) -> Option<&mut Waiters<Self::Attached, Self::Value>>;
-    /// Frees the waiters if there are none any more.
-    fn free_waiters(&mut self);
-    /// Returns the kind of the outcome, if there is one or was one.
-    fn outcome_kind(&self) -> Option<OutcomeKind>;
-    /// Takes the outcome, if there is one.
-    fn take_outcome(&mut self) -> Option<Outcome<Self::Value>>;
-    /// Returns the encoded value, if there is one and it is short.
-    fn short_value(&self) -> Option<&[u8]> {
-        None
-    }
-}
-
-impl<F: Facts, C: Content> Promise<F, C> {
+impl<F: Facts> Promise<F> {
     /// Creates the record of a task without an outcome.
     #[inline]
-    pub fn new(facts: F, content: C) -> Self {
+    pub fn new(facts: F, content: Content<F>) -> Self {
         Self(Guarded::new(facts, content))
     }
 
     /// Locks the content. Nothing that panics may run under this lock.
     #[inline]
-    pub fn content(&self) -> Guard<'_, F, C> {
+    pub fn content(&self) -> Guard<'_, F, Content<F>> {
         Guarded::lock(&self.0)
     }
 
     /// Returns the content without locking it, if there is no other owner.
     #[inline]
-    pub fn content_mut(&mut self) -> Option<&mut C> {
+    pub fn content_mut(&mut self) -> Option<&mut Content<F>> {
         Guarded::get_mut(&mut self.0)
     }
 
@@ -95,27 +81,21 @@ impl<F: Facts, C: Content> Promise<F, C> {
     }
 
     /// Stores the outcome and returns the former content, whose waiters the calling thread has to
-    /// notify. `end` sees the outcome of a task that somebody waits for.
+    /// notify.
     ///
     /// A second outcome would be a mistake of the executor; it is ignored.
     #[must_use]
     #[inline]
-    pub fn complete(
-        &self,
-        mut outcome: Outcome<C::Value>,
-        end: impl FnOnce(&mut C::Attached, &Outcome<C::Value>),
-    ) -> Option<C> {
+    pub fn complete(&self, mut outcome: Outcome<F::Value>) -> Option<Content<F>> {
         let mut content = self.content();
         if !content.is_pending() {
             debug_assert!(false, "a second outcome for {}", self.id());
             return None;
         }
-        if let Some(Waiters { attached, callbacks, .. }) = content.waiters() {
-            end(attached, &outcome);
-            if let Some((queue, callbacks)) = callbacks {
-                for callback in callbacks.drain(..) {
-                    queue.push(callback, share(&mut outcome));
-                }
+        let callbacks = content.waiters().and_then(|waiters| waiters.callbacks.as_mut());
+        if let Some((queue, callbacks)) = callbacks {
+            for callback in callbacks.drain(..) {
+                queue.push(callback, share(&mut outcome));
             }
         }
         let before = mem::replace(&mut *content, outcome.into());
@@ -130,13 +110,13 @@ impl<F: Facts, C: Content> Promise<F, C> {
 
     /// Takes the outcome if it has arrived and was not taken before.
     #[inline]
-    pub fn try_take(&self) -> Option<Outcome<C::Value>> {
+    pub fn try_take(&self) -> Option<Outcome<F::Value>> {
         self.content().take_outcome()
     }
 
     /// The same as `try_take`, without the lock if there is no other owner.
     #[inline]
-    pub fn try_take_mut(&mut self) -> Option<Outcome<C::Value>> {
+    pub fn try_take_mut(&mut self) -> Option<Outcome<F::Value>> {
         match self.content_mut() {
             Some(content) => content.take_outcome(),
             None => self.try_take(),
@@ -148,7 +128,7 @@ impl<F: Facts, C: Content> Promise<F, C> {
     /// # Errors
     /// If the outcome was taken before.
     #[expect(clippy::result_unit_err, reason = "there is one reason")]
-    pub fn poll(&self, waker: &Waker) -> Result<Option<Outcome<C::Value>>, ()> {
+    pub fn poll(&self, waker: &Waker) -> Result<Option<Outcome<F::Value>>, ()> {
         if self.is_pending() {
             self.set_waker(waker);
         }
@@ -196,12 +176,13 @@ impl<F: Facts, C: Content> Promise<F, C> {
     /// immediately. Returns the callback if the outcome was taken before.
     pub(crate) fn on_done(
         &self,
-        callback: Callback<C::Value>,
-        queue: &Arc<Callbacks<C::Value>>,
-    ) -> Result<(), Callback<C::Value>> {
+        callback: Callback<F::Value>,
+        queue: &Arc<Callbacks<F::Value>>,
+    ) -> Result<(), Callback<F::Value>> {
         let mut content = self.content();
-        if let Some(Waiters { callbacks, .. }) = content.waiters_of(self.id()) {
-            let (_, list) = callbacks.get_or_insert_with(|| (Arc::clone(queue), Vec::new()));
+        if let Some(waiters) = content.waiters_of(self.id()) {
+            let (_, list) =
+                waiters.callbacks.get_or_insert_with(|| (Arc::clone(queue), Vec::new()));
             list.push(callback);
             return Ok(());
         }
@@ -222,7 +203,7 @@ fn share<V: Value>(outcome: &mut Outcome<V>) -> Outcome<V> {
     }
 }
 
-impl<F: Facts, C: Content> Wait for Promise<F, C> {
+impl<F: Facts> Wait for Promise<F> {
     #[inline]
     fn is_pending(&self) -> bool {
         !self.ended().load(Ordering::Acquire)
@@ -247,14 +228,14 @@ impl<F: Facts, C: Content> Wait for Promise<F, C> {
     }
 }
 
-impl<F, C> Clone for Promise<F, C> {
+impl<F: Facts> Clone for Promise<F> {
     #[inline]
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<F, C> Deref for Promise<F, C> {
+impl<F: Facts> Deref for Promise<F> {
     type Target = F;
 
     #[inline]
@@ -263,7 +244,7 @@ impl<F, C> Deref for Promise<F, C> {
     }
 }
 
-impl<F: fmt::Debug, C> fmt::Debug for Promise<F, C> {
+impl<F: Facts> fmt::Debug for Promise<F> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_tuple("Promise").field(&**self).finish()
     }

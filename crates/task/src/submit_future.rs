@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use crate::backend::Backend;
+use crate::backend::{Facts, Promise};
 use crate::error::{SubmitError, SubmitErrorKind};
 use crate::handle::Handle;
 
@@ -15,23 +15,26 @@ use crate::handle::Handle;
 /// It is ready as soon as the queue has room. Futures that wait for room get it in the order in
 /// which they were first polled. Dropping it before it is ready submits nothing.
 #[must_use = "a future submits nothing until it is awaited"]
-pub struct SubmitFuture<A, R, B: Backend> {
-    /// The task, or the reason why it cannot be submitted, with the argument; `None` once the
-    /// future was ready.
-    task: Option<(Result<B::Submission, SubmitErrorKind>, A)>,
+pub struct SubmitFuture<A, R, S> {
+    /// The task on its way to the queue, or the reason why it cannot be submitted, with the
+    /// argument; `None` once the future was ready.
+    task: Option<(Result<S, SubmitErrorKind>, A)>,
     result: PhantomData<fn() -> R>,
 }
 
-impl<A, R, B: Backend> SubmitFuture<A, R, B> {
+impl<A, R, S> SubmitFuture<A, R, S> {
     /// Creates the future of a task made of `argument`.
     #[doc(hidden)]
-    pub fn new(argument: A, task: Result<B::Submission, SubmitErrorKind>) -> Self {
+    pub fn new(argument: A, task: Result<S, SubmitErrorKind>) -> Self {
         Self { task: Some((task, argument)), result: PhantomData }
     }
 }
 
-impl<A, R, B: Backend> Future for SubmitFuture<A, R, B> {
-    type Output = Result<Handle<R, B>, SubmitError<A>>;
+impl<A, R, S, F: Facts> Future for SubmitFuture<A, R, S>
+where
+    S: Future<Output = Result<Promise<F>, SubmitErrorKind>> + Unpin,
+{
+    type Output = Result<Handle<R, F>, SubmitError<A>>;
 
     /// # Panics
     /// If polled again after it was ready.
@@ -39,31 +42,22 @@ impl<A, R, B: Backend> Future for SubmitFuture<A, R, B> {
         let Self { task, .. } = self.get_mut();
         #[expect(clippy::expect_used, reason = "a mistake of the caller, documented under Panics")]
         let (submission, _) = task.as_mut().expect("polled again after it was ready");
-        if let Ok(waiting) = submission
-            && let Err(kind) = ready!(B::poll_submit(waiting, context))
-        {
-            *submission = Err(kind);
-        }
-        let Some((submission, argument)) = task.take() else { unreachable!("checked above") };
-        Poll::Ready(match submission {
-            Ok(submitted) => Ok(Handle::new(B::submitted(submitted))),
+        let submitted = match submission {
+            Ok(submission) => ready!(Pin::new(submission).poll(context)),
+            Err(kind) => Err(kind.clone()),
+        };
+        let Some((_, argument)) = task.take() else { unreachable!("checked above") };
+        Poll::Ready(match submitted {
+            Ok(task) => Ok(Handle::new(task)),
             Err(kind) => Err(SubmitError::new(kind, argument)),
         })
     }
 }
 
-impl<A, R, B: Backend> Drop for SubmitFuture<A, R, B> {
-    fn drop(&mut self) {
-        if let Some((Ok(submission), _)) = self.task.take() {
-            B::give_up(submission);
-        }
-    }
-}
-
 /// The argument is never pinned.
-impl<A, R, B: Backend> Unpin for SubmitFuture<A, R, B> {}
+impl<A, R, S> Unpin for SubmitFuture<A, R, S> {}
 
-impl<A, R, B: Backend> fmt::Debug for SubmitFuture<A, R, B> {
+impl<A, R, S: fmt::Debug> fmt::Debug for SubmitFuture<A, R, S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let submission = self.task.as_ref().map(|(submission, _)| submission);
         out.debug_struct("SubmitFuture").field("submission", &submission).finish_non_exhaustive()

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::backend::{Backend, park_for};
+use crate::backend::{Backend, Facts, park_for};
 use crate::completion_queue::CompletionQueue;
 use crate::handle::Handle;
 use crate::outcome::OutcomeKind;
@@ -26,11 +26,11 @@ pub enum Until {
 /// The handles passed to [`wait`], divided into finished and pending ones. Each handle is in
 /// exactly one list, once, in the order given.
 #[non_exhaustive]
-pub struct Waited<'a, R, B: Backend> {
+pub struct Waited<'a, R, F: Facts> {
     /// Handles of tasks that have an outcome; a cancellation is one.
-    pub done: Vec<&'a Handle<R, B>>,
+    pub done: Vec<&'a Handle<R, F>>,
     /// Handles of the other tasks.
-    pub pending: Vec<&'a Handle<R, B>>,
+    pub pending: Vec<&'a Handle<R, F>>,
 }
 
 /// Blocks until `until` is satisfied or `timeout` elapses, and reports which tasks have finished.
@@ -57,13 +57,13 @@ pub struct Waited<'a, R, B: Backend> {
 /// wait(&handles, Until::All, None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn wait<'a, R: 'a, B: Backend, I>(
+pub fn wait<'a, R: 'a, F: Facts, I>(
     handles: I,
     until: Until,
     timeout: impl Into<Option<Duration>>,
-) -> Waited<'a, R, B>
+) -> Waited<'a, R, F>
 where
-    I: IntoIterator<Item = &'a Handle<R, B>>,
+    I: IntoIterator<Item = &'a Handle<R, F>>,
 {
     // A timeout beyond the range of the clock counts as no timeout.
     let deadline = timeout.into().and_then(|timeout| Instant::now().checked_add(timeout));
@@ -83,7 +83,7 @@ where
 
 /// Waits for one handle after the other: while this thread waits for one, it collects the outcomes
 /// of the others.
-fn wait_for_all<R, B: Backend>(handles: &[&Handle<R, B>], deadline: Option<Instant>) {
+fn wait_for_all<R, F: Facts>(handles: &[&Handle<R, F>], deadline: Option<Instant>) {
     let completions = Arc::default();
     for handle in handles.iter().filter(|handle| !handle.is_done()) {
         // The task has room for only one sleeper of its own, but several threads may wait for it.
@@ -95,12 +95,12 @@ fn wait_for_all<R, B: Backend>(handles: &[&Handle<R, B>], deadline: Option<Insta
 }
 
 /// Waits until a task has finished with a wanted outcome, or all have finished.
-fn wait_for_one<R, B: Backend>(
-    handles: &[&Handle<R, B>],
+fn wait_for_one<R, F: Facts>(
+    handles: &[&Handle<R, F>],
     is_wanted: impl Fn(OutcomeKind) -> bool,
     deadline: Option<Instant>,
 ) {
-    let has_come = |handle: &Handle<R, B>| handle.outcome_kind().is_some_and(&is_wanted);
+    let has_come = |handle: &Handle<R, F>| handle.outcome_kind().is_some_and(&is_wanted);
     if handles.iter().any(|handle| has_come(handle)) {
         return;
     }
@@ -125,8 +125,8 @@ fn wait_for_one<R, B: Backend>(
 ///
 /// `backend` is the executor of all watched tasks. It is `None` if they belong to several, which
 /// then run their tasks without this thread's help.
-pub(crate) fn next_finished<B: Backend>(
-    backend: Option<&B>,
+pub(crate) fn next_finished<F: Facts>(
+    backend: Option<&dyn Backend<F>>,
     queue: &CompletionQueue,
     deadline: Option<Instant>,
 ) -> Option<u64> {
@@ -146,15 +146,15 @@ pub(crate) fn next_finished<B: Backend>(
 
 /// Returns the executor of the tasks if they all belong to one. A thread that waits for them then
 /// collects its outcomes.
-pub(crate) fn only_backend<'a, R: 'a, B: Backend>(
-    handles: impl IntoIterator<Item = &'a Handle<R, B>>,
-) -> Option<&'a Arc<B>> {
+pub(crate) fn only_backend<'a, R: 'a, F: Facts>(
+    handles: impl IntoIterator<Item = &'a Handle<R, F>>,
+) -> Option<&'a Arc<dyn Backend<F>>> {
     let mut backends = handles.into_iter().map(Handle::backend);
     let first = backends.next()?;
     backends.all(|backend| Arc::ptr_eq(backend, first)).then_some(first)
 }
 
-impl<R, B: Backend> fmt::Debug for Waited<'_, R, B> {
+impl<R, F: Facts> fmt::Debug for Waited<'_, R, F> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { done, pending } = self;
         out.debug_struct("Waited").field("done", done).field("pending", pending).finish()

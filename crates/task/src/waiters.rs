@@ -6,28 +6,22 @@ use std::task::Waker;
 use brigade_wire::TaskId;
 
 use crate::callbacks::{Callback, Callbacks};
-use crate::completion_queue::CompletionQueue;
-use crate::outcome::Value;
+use crate::completion_queue::{CompletionQueue, Woken};
+use crate::promise::{Content, Facts};
 use crate::waiting::Sleeper;
-
-/// The things that an executor keeps with the waiters of a task.
-pub trait Attached {
-    /// Returns `true` if nothing has to be done for it once there is an outcome.
-    fn is_empty(&self) -> bool;
-}
 
 /// Everything that is to be notified of a task's outcome.
 #[derive(Debug)]
-pub struct Waiters<P, V> {
-    task: TaskId,
-    /// The things that the executor keeps until the outcome, because a promise has room for one
-    /// thing.
-    pub attached: P,
+pub struct Waiters<F: Facts> {
+    /// The task that they wait for.
+    pub task: TaskId,
+    /// The argument of the task, because a promise has room for one thing.
+    pub argument: Content<F>,
     pub(crate) waker: Option<Waker>,
     /// Queues of threads that wait for several tasks, each with the task's token in it.
     pub(crate) completions: Vec<(Arc<CompletionQueue>, u64)>,
     /// In the order of registration; pushed to their queue as soon as the outcome is known.
-    pub(crate) callbacks: Option<ToCall<V>>,
+    pub(crate) callbacks: Option<ToCall<F::Value>>,
     /// The thread that sleeps for this task alone. There is at most one, because that takes the
     /// handle or a unique reference to it.
     pub(crate) sleeper: Option<Sleeper>,
@@ -36,27 +30,12 @@ pub struct Waiters<P, V> {
 /// The callbacks of a task, and their queue.
 type ToCall<V> = (Arc<Callbacks<V>>, Vec<Callback<V>>);
 
-/// Wake-ups that remain after the waiters were notified.
-#[derive(Debug)]
-pub struct Wakeups<P> {
-    /// `true` if a waiting thread sleeps at the doorbell, which the calling thread has to ring.
-    pub ring_doorbell: bool,
-    /// The task that has an outcome.
-    pub task: TaskId,
-    /// User code, to be called where it may run.
-    pub waker: Option<Waker>,
-    /// Those of futures that wait for several tasks.
-    pub wakers: Vec<Waker>,
-    /// The things that the executor kept.
-    pub attached: P,
-}
-
-impl<P: Attached, V: Value> Waiters<P, V> {
+impl<F: Facts> Waiters<F> {
     /// Creates the record for a task without waiters.
-    pub fn of(task: TaskId, attached: P) -> Self {
+    pub(crate) fn of(task: TaskId, argument: Content<F>) -> Self {
         Self {
             task,
-            attached,
+            argument,
             waker: None,
             completions: Vec::new(),
             callbacks: None,
@@ -65,36 +44,29 @@ impl<P: Attached, V: Value> Waiters<P, V> {
     }
 
     /// Returns those to notify of an item that a task has emitted.
-    pub fn of_item(
-        task: TaskId,
-        attached: P,
-        completions: Option<(Arc<CompletionQueue>, u64)>,
-    ) -> Self {
-        Self { completions: completions.into_iter().collect(), ..Self::of(task, attached) }
+    pub fn of_item(task: TaskId, completions: (Arc<CompletionQueue>, u64)) -> Self {
+        Self { completions: vec![completions], ..Self::of(task, Content::NOTHING) }
     }
 
     /// Takes the waker of the task's future if nobody else waits, as is most common.
     #[inline]
-    pub fn take_only_waker(&mut self) -> Option<(TaskId, Waker)> {
-        let is_only = self.has_no_others();
-        if is_only { self.waker.take().map(|waker| (self.task, waker)) } else { None }
+    pub fn take_only_waker(&mut self) -> Option<Waker> {
+        if self.has_no_others() { self.waker.take() } else { None }
     }
 
     /// Wakes all waiters without running user code.
-    #[must_use]
-    pub fn notify(self) -> Wakeups<P> {
+    pub fn notify(self) -> Woken {
         if let Some((callbacks, _)) = self.callbacks {
             callbacks.wake();
         }
         let mut ring_doorbell = self.sleeper.is_some_and(Sleeper::wake);
-        let mut wakers = Vec::new();
+        let mut wakers: Vec<_> = self.waker.into_iter().collect();
         for (completions, token) in self.completions {
             let mut woken = completions.add(token);
             ring_doorbell |= woken.ring_doorbell;
             wakers.append(&mut woken.wakers);
         }
-        let Self { task, waker, attached, .. } = self;
-        Wakeups { ring_doorbell, task, waker, wakers, attached }
+        Woken { ring_doorbell, wakers }
     }
 
     /// Returns `true` if futures may wait.
@@ -102,16 +74,13 @@ impl<P: Attached, V: Value> Waiters<P, V> {
         self.waker.is_some() || self.completions.iter().any(|(queue, _)| queue.is_polled())
     }
 
-    /// Returns `true` if there is nothing to notify or to close.
-    pub fn is_empty(&self) -> bool {
+    /// Returns `true` if there is nothing to notify.
+    pub(crate) fn are_none(&self) -> bool {
         self.waker.is_none() && self.has_no_others()
     }
 
     #[inline]
     fn has_no_others(&self) -> bool {
-        self.completions.is_empty()
-            && self.callbacks.is_none()
-            && self.sleeper.is_none()
-            && self.attached.is_empty()
+        self.completions.is_empty() && self.callbacks.is_none() && self.sleeper.is_none()
     }
 }

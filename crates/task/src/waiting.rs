@@ -72,7 +72,7 @@ impl Sleeper {
 
 /// Parks the current thread until the awaited thing arrives or the deadline passes. Another thread
 /// has to bring it about.
-pub fn park_for(wait: &impl Wait, deadline: Option<Instant>) {
+pub fn park_for(wait: &dyn Wait, deadline: Option<Instant>) {
     while wait.is_pending() {
         wait.set_sleeper(Sleeper::Parked(current()));
         if wait.is_pending() && !park_until(deadline) {

@@ -15,13 +15,6 @@ use crate::checkout::{Checkout, File};
 /// Programs for measuring and testing, whose parts drive each other.
 const NEVER_PUBLISHED: &[&str] = &["benches", "crates/brigade/examples/", "crates/integration"];
 
-/// Larger circles, by their first file, with the number of files that they may have.
-const KNOWN: &[(&str, usize)] = &[
-    // The record of a task knows its pool, whose state has the tasks. A handle with a pointer of
-    // its own to the pool would take 8 bytes more for each queued task.
-    ("crates/pool/src/cell.rs", 10),
-];
-
 /// The files of a crate, by the paths of their modules.
 type Modules<'a> = BTreeMap<Vec<&'a str>, &'a File>;
 
@@ -62,8 +55,7 @@ fn circles(modules: &Modules<'_>) -> Vec<Finding> {
         let circle: BTreeSet<_> =
             ahead.into_iter().filter(|file| reachable(&imports, file).contains(start)).collect();
         seen.extend(&circle);
-        let known = KNOWN.iter().find(|(first, _)| first == start);
-        if circle.len() > known.map_or(2, |(_, most)| *most) {
+        if circle.len() > 2 {
             let arrows: Vec<_> = circle
                 .iter()
                 .flat_map(|from| imports[from].intersection(&circle).map(move |to| (from, to)))

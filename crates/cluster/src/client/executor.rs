@@ -4,7 +4,7 @@ use brigade_task::{Data, Executor, NamedFunction, SubmitError, TaskError};
 
 use super::ClusterHandle;
 use super::cluster::Cluster;
-use super::shared::Shared;
+use super::record::Facts;
 
 /// Runs the same code as a `Pool`, on many machines:
 ///
@@ -33,7 +33,7 @@ use super::shared::Shared;
 /// }
 /// ```
 impl Executor for Cluster {
-    type Backend = Shared;
+    type Facts = Facts;
 
     fn submit<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
         &self,

@@ -8,8 +8,7 @@ mod chunks;
 mod results;
 mod sizing;
 
-pub use self::chunks::Chunks;
-pub use self::results::Results;
+pub(super) use self::chunks::Chunks;
 pub(super) use self::sizing::RunTimes;
 
 use brigade_task::map::{Map, MapUnordered};

@@ -1,5 +1,6 @@
 //! The client's record of a single task: the promise of its outcome. The driver stores it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -7,7 +8,7 @@ use brigade_codec::CodecError;
 use brigade_sys::catch_panic::catch_panic;
 use brigade_task::TaskError;
 use brigade_task::backend::sync::AtomicBool;
-use brigade_task::backend::{self, Plain, Promise, Wait};
+use brigade_task::backend::{self, Backend, Content, Promise, Wait};
 use brigade_wire::TaskId;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -16,24 +17,39 @@ use tracing::error;
 use super::machine::Ticket;
 
 /// The promise of a task's outcome.
-pub(super) type Record = Promise<Facts, Plain<Encoded>>;
+pub(super) type Record = Promise<Facts>;
 
 /// The facts that are known of a task from the start.
-#[derive(Debug)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct Facts {
     id: TaskId,
     pub(super) ticket: Ticket,
     pub(super) label: Option<Arc<str>>,
     ended: AtomicBool,
+    cluster: Arc<dyn Backend<Self>>,
 }
 
 /// The encoded value of a task.
 #[derive(Debug, Clone)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct Encoded(Bytes);
 
 impl Facts {
-    pub(super) fn new(ticket: Ticket, label: Option<Arc<str>>) -> Self {
-        Self { id: TaskId::new(ticket + 1), ticket, label, ended: AtomicBool::new(false) }
+    pub(super) fn new(
+        ticket: Ticket,
+        label: Option<Arc<str>>,
+        cluster: Arc<dyn Backend<Self>>,
+    ) -> Self {
+        Self { id: TaskId::new(ticket + 1), ticket, label, ended: AtomicBool::new(false), cluster }
+    }
+}
+
+impl fmt::Debug for Facts {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Facts")
+            .field("id", &self.id)
+            .field("label", &self.label)
+            .finish_non_exhaustive()
     }
 }
 
@@ -42,10 +58,9 @@ pub(super) fn complete(record: &Record, outcome: Result<Bytes, TaskError>) {
     if !record.is_pending() {
         return;
     }
-    let before = record.complete(outcome.map(Encoded), |(), _| {});
-    if let Some(waiters) = before.and_then(Plain::into_waiters) {
-        let wakeups = waiters.notify();
-        run_wakers(wakeups.waker.into_iter().chain(wakeups.wakers));
+    let before = record.complete(outcome.map(Encoded));
+    if let Some(waiters) = before.and_then(Content::into_waiters) {
+        run_wakers(waiters.notify().wakers);
     }
 }
 
@@ -59,6 +74,10 @@ fn run_wakers(wakers: impl IntoIterator<Item = Waker>) {
 }
 
 impl backend::Facts for Facts {
+    /// The message of the task has the argument.
+    type Argument = ();
+    type Value = Encoded;
+
     fn id(&self) -> TaskId {
         self.id
     }
@@ -66,9 +85,27 @@ impl backend::Facts for Facts {
     fn ended(&self) -> &AtomicBool {
         &self.ended
     }
+
+    fn label(&self) -> Option<&Arc<str>> {
+        self.label.as_ref()
+    }
+
+    fn executor(&self) -> &Arc<dyn Backend<Self>> {
+        &self.cluster
+    }
+}
+
+impl From<backend::Bytes> for Encoded {
+    fn from(bytes: backend::Bytes) -> Self {
+        Self(Bytes::copy_from_slice(&bytes))
+    }
 }
 
 impl backend::Value for Encoded {
+    fn into_bytes(self) -> Result<backend::Bytes, Self> {
+        Err(self)
+    }
+
     fn share(&mut self) -> Self {
         self.clone()
     }

@@ -22,7 +22,7 @@ use crate::names::{Names, Origin};
 pub(super) const WINDOW: usize = 1024;
 
 /// The state that callers, handles and the driver share.
-pub struct Shared {
+pub(super) struct Shared {
     pub(super) names: Names,
     /// The origin of tasks outside of batches.
     pub(super) origin: Origin,

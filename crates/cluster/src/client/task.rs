@@ -5,18 +5,18 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_task::backend::Plain;
+use brigade_task::backend::Content;
 use brigade_task::{Data, Retry, SubmitError, SubmitErrorKind};
 
 use super::ClusterHandle;
 use super::ClusterSubmitFuture;
-use super::cell::{TaskCell, Unsubmitted};
+use super::backend::{Submitting, send};
 use super::failure::closed;
 use super::machine::WhenFull;
 use super::prepare::{Place, encode};
 use super::record::{Facts, Record};
 use super::settings::Settings;
-use super::shared::{Command, Shared};
+use super::shared::Shared;
 use super::submission::{Admission, Submission, Target};
 use crate::clock::now;
 use crate::names::Priority;
@@ -146,7 +146,8 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
         if self.shared.window.enter().is_err() {
             return Err(SubmitError::new(closed(), argument));
         }
-        send(self.shared, prepared).map_err(|kind| SubmitError::new(kind, argument))
+        let sent = send(self.shared, Box::new(prepared)).map(ClusterHandle::new);
+        sent.map_err(|kind| SubmitError::new(kind, argument))
     }
 
     /// Submits the task, and blocks until the server has stored it or refused it.
@@ -179,9 +180,7 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
     /// As `submit`.
     pub fn submit_async(&self, argument: A) -> ClusterSubmitFuture<A, R> {
         let prepared = self.prepare(&argument, WhenFull::Wait, None);
-        let unsubmitted =
-            prepared.and_then(|it| Unsubmitted::new(it, self.shared).ok_or_else(closed));
-        ClusterSubmitFuture::new(argument, unsubmitted)
+        ClusterSubmitFuture::new(argument, prepared.map(|it| Submitting::new(it, self.shared)))
     }
 
     /// Submits the task and waits for the answer of the server; if the queue is full, until there
@@ -205,7 +204,7 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
             Some(end) if self.shared.window.enter_until(end).map_err(|_| closed())? => {}
             Some(_) => return Err(SubmitErrorKind::TimedOut),
         }
-        let handle = send(self.shared, prepared)?;
+        let handle = ClusterHandle::new(send(self.shared, Box::new(prepared))?);
         if let Some(answer) = admission.wait(timeout.unwrap_or_default() + ANSWER_PATIENCE) {
             return match (answer, timeout) {
                 (Err(SubmitErrorKind::Full), Some(_)) => Err(SubmitErrorKind::TimedOut),
@@ -229,7 +228,8 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
         let encoded = encode(argument)?;
         let ticket = self.shared.next_ticket();
         let label = self.settings.label.clone().unwrap_or_else(|| Arc::clone(&self.name));
-        let target = Target::Task(Record::new(Facts::new(ticket, Some(label)), Plain::default()));
+        let facts = Facts::new(ticket, Some(label), Arc::clone(self.shared) as _);
+        let target = Target::Task(Record::new(facts, Content::NOTHING));
         let mut items = crate::message::ItemsBuilder::default();
         items.push(&encoded);
         let hash = crate::input_hash::input_hash(&encoded);
@@ -256,16 +256,6 @@ impl<A, T, E> ClusterTask<'_, A, Result<T, E>> {
         self.settings.retries_errors = true;
         self
     }
-}
-
-/// Passes a task, which has a place in the window, to the driver.
-fn send<R>(
-    shared: &Arc<Shared>,
-    submission: Submission,
-) -> Result<ClusterHandle<R>, SubmitErrorKind> {
-    let Target::Task(record) = &submission.target else { return Err(closed()) };
-    let handle = ClusterHandle::new(TaskCell::new(record.clone(), shared));
-    if shared.send(Command::Submit(Box::new(submission))) { Ok(handle) } else { Err(closed()) }
 }
 
 impl<A, R> fmt::Debug for ClusterTask<'_, A, R> {

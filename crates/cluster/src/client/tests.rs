@@ -77,7 +77,7 @@ fn threads_that_cancel_the_same_task_all_learn_of_it() {
                     assert!(canceller.join().unwrap());
                 }
             });
-            assert!(began.elapsed() < cell::CANCEL_PATIENCE, "one of them was not woken");
+            assert!(began.elapsed() < backend::CANCEL_PATIENCE, "one of them was not woken");
         }
     });
 }

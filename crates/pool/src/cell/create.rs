@@ -1,45 +1,59 @@
 //! The creation of tasks.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-use brigade_task::backend::{Content as _, Promise};
+use brigade_task::backend::{Bytes, Content, Promise};
 use brigade_wire::{TaskId, items};
 
-use super::attributes::{Attributes, Rare};
-use super::{Attached, Facts, Kind, NO_KEY, TaskCell};
+use super::{Attributes, Facts, Kind, LargeArgument, NO_KEY, Rare, TaskCell};
 use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
 use crate::function_ref::FunctionRef;
 use crate::payload::Argument;
-use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Mutex};
+use crate::task_span::TaskSpan;
 
-impl TaskCell {
-    /// Creates a task for a handle, which may run again after these failures. `ordinary` are the
-    /// attributes of the pool's tasks that have nothing rare.
+impl Rare {
+    /// Returns what is rare about a task, if anything is.
     #[inline]
-    pub(crate) fn new(
-        ordinary: &Arc<Attributes>,
-        id: TaskId,
-        function: FunctionRef,
-        argument: Argument,
+    pub(crate) fn of(
         label: Option<Arc<str>>,
         deadlines: Option<Box<TaskDeadlines>>,
         retried_for: RetriedFor,
-    ) -> Self {
-        let (function, name) = function.into_parts();
-        let is_ordinary = name.is_none()
-            && label.is_none()
+        span: Option<Box<TaskSpan>>,
+    ) -> Option<Self> {
+        let is_ordinary = label.is_none()
             && deadlines.is_none()
-            && retried_for == RetriedFor::default();
-        let attributes = if is_ordinary {
-            Arc::clone(ordinary)
-        } else {
-            let rare = Rare { function: name, label, deadlines, retried_for, ..Rare::default() };
-            ordinary.with(rare)
+            && retried_for == RetriedFor::default()
+            && span.is_none();
+        let span = span.map(|span| Mutex::new(Some(span)));
+        (!is_ordinary).then(|| Self { label, deadlines, retried_for, span, ..Self::default() })
+    }
+}
+
+impl TaskCell {
+    /// Creates a task. One for a handle has the pool of `ordinary`, which are the attributes of the
+    /// pool's tasks that have nothing rare.
+    #[inline]
+    pub(crate) fn new(
+        ordinary: Option<&Arc<Attributes>>,
+        id: TaskId,
+        function: FunctionRef,
+        argument: Argument,
+        rare: Option<Rare>,
+    ) -> Self {
+        let (offset, function) = function.into_parts();
+        let attributes = match (ordinary, rare, function) {
+            (Some(ordinary), None, None) => Arc::clone(ordinary),
+            (ordinary, rare, function) => {
+                let rare = Some(Rare { function, ..rare.unwrap_or_default() });
+                let pool = ordinary.and_then(|ordinary| ordinary.pool.clone());
+                Arc::new(Attributes { pool, rare })
+            }
         };
-        Self::make(id, function, argument, attributes)
+        Self::make(id, offset, argument, attributes)
     }
 
     /// Creates a chunk of a map's items, which adds its id to the map's completions when it has an
@@ -48,30 +62,11 @@ impl TaskCell {
         id: TaskId,
         function: FunctionRef,
         argument: Argument,
-        label: Option<Arc<str>>,
-        deadlines: Option<Box<TaskDeadlines>>,
         chunk: Box<ChunkProgress>,
+        rare: Rare,
     ) -> Self {
-        let (function, name) = function.into_parts();
-        let rare = Rare { function: name, label, deadlines, ..Rare::default() };
-        Self::make_chunk(id, function, argument, chunk, rare)
-    }
-
-    /// Creates a task whose runs are recorded.
-    pub(crate) fn recorded(
-        id: TaskId,
-        function: FunctionRef,
-        argument: Argument,
-        label: Option<Arc<str>>,
-        deadlines: Option<Box<TaskDeadlines>>,
-        retried_for: RetriedFor,
-        record: RunRecord,
-    ) -> Self {
-        let (function, name) = function.into_parts();
-        let record = Some(Box::new(record));
-        let rare =
-            Rare { function: name, label, deadlines, retried_for, record, ..Rare::default() };
-        Self::make(id, function, argument, Attributes::without_pool(rare))
+        let (offset, function) = function.into_parts();
+        Self::make_chunk(id, offset, argument, chunk, Rare { function, ..rare })
     }
 
     fn make_chunk(
@@ -82,8 +77,8 @@ impl TaskCell {
         rare: Rare,
     ) -> Self {
         let owner = Arc::clone(&chunk.owner);
-        let rare = Rare { chunk: Some(Mutex::new(Some(chunk))), ..rare };
-        let cell = Self::make(id, function, argument, Attributes::without_pool(rare));
+        let rare = Some(Rare { chunk: Some(Mutex::new(Some(chunk))), ..rare });
+        let cell = Self::make(id, function, argument, Arc::new(Attributes { pool: None, rare }));
         cell.watch(&owner.completions, id.get());
         cell
     }
@@ -93,7 +88,7 @@ impl TaskCell {
         let facts = Facts {
             id,
             function,
-            kind: match attributes.rare() {
+            kind: match &attributes.rare {
                 None => Kind::Ordinary,
                 Some(rare) if rare.chunk.is_some() => Kind::Chunk,
                 Some(_) => Kind::Rare,
@@ -113,29 +108,52 @@ impl TaskCell {
     /// If the task is not a chunk, or has an outcome.
     pub(crate) fn split_off(&self, at: u32) -> Self {
         let mut content = self.content();
-        let Some(waiters) = content.waiters_of(self.id) else {
+        let Some(place) = content.argument() else {
             unreachable!("the scheduler divides only chunks that have no outcome");
         };
-        let Attached { argument, span } = &mut waiters.attached;
-        let bytes = items::size(argument.as_bytes(), at);
-        let argument = argument.split_off(bytes, at);
-        let span = span.as_ref().and_then(|span| span.split_off());
+        let mut first = Argument::from(mem::replace(place, Content::NOTHING));
+        let argument = first.split_off(items::size(first.as_bytes(), at), at);
+        *place = first.into();
         drop(content);
         let length = argument.as_bytes().len();
         let Some(chunk) = self.with_chunk_progress(|chunk| chunk.split_off(at, length)) else {
             unreachable!("the scheduler divides only chunks");
         };
+        let span = self.with_span(|span| span.split_off()).flatten();
         let id = TaskId::new(self.id.get() + u64::from(at));
         let owner = Arc::clone(&chunk.owner);
         let rare = Rare {
             function: self.rare().and_then(|rare| rare.function.clone()),
             label: self.label(),
             deadlines: self.rare().and_then(|rare| rare.deadlines.clone()),
+            span: span.map(|span| Mutex::new(Some(span))),
             ..Rare::default()
         };
         let rest = Self::make_chunk(id, self.function, argument, Box::new(chunk), rare);
-        rest.set_span(span);
         owner.add(rest.clone());
         rest
+    }
+}
+
+impl From<Argument> for Content<Facts> {
+    #[inline]
+    fn from(argument: Argument) -> Self {
+        match argument {
+            Argument::Inline(Bytes::Few(few)) => Self::FewArgument(few),
+            Argument::Inline(Bytes::Copied(bytes)) => Self::CopiedArgument(bytes),
+            large => Self::LargeArgument(Box::new(LargeArgument(large))),
+        }
+    }
+}
+
+impl From<Content<Facts>> for Argument {
+    /// Returns the argument of a task without an outcome.
+    fn from(content: Content<Facts>) -> Self {
+        match content {
+            Content::FewArgument(few) => Self::Inline(Bytes::Few(few)),
+            Content::CopiedArgument(bytes) => Self::Inline(Bytes::Copied(bytes)),
+            Content::LargeArgument(large) => large.0,
+            _ => Self::EMPTY,
+        }
     }
 }

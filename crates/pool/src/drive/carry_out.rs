@@ -257,7 +257,8 @@ impl Core {
         let granted = self.scheduler.granted(key).map(|granted| self.resources.describe(granted));
         let (head, limit) = (&mut self.head, self.message_limit);
         let mut bytes = 0;
-        let sent = cell.with_argument(|argument, chunk, span| {
+        let context = cell.with_span(|span| span.send(worker, attempt)).flatten();
+        let sent = cell.with_argument(|argument, chunk| {
             // The worker has the cache line of the state word. A lock taken after this store would
             // wait for the line.
             let arm = |table: &SlotTable| table.arm(ring_index, slot_tag(task, attempt));
@@ -271,7 +272,6 @@ impl Core {
                 arm(&connection.table);
                 return connection.send_words(&run.words(), argument, unanswered);
             }
-            let trace_context = span.and_then(|span| span.send(worker, attempt));
             let whole = argument.whole();
             let has_buffers = whole.is_some_and(Argument::has_buffers);
             let inlined = whole.filter(|_| has_buffers).and_then(|whole| {
@@ -305,7 +305,7 @@ impl Core {
                 location,
                 kept: kept.map(KeptArgument::send),
                 has_buffers,
-                trace_context,
+                trace_context: context.as_deref(),
                 granted: granted.as_deref(),
                 argument,
             };

@@ -67,8 +67,8 @@ use super::deferred::Deferred;
 use super::large::ToCopy;
 use super::outcome::{EventData, RunReport};
 use super::shared::{Core, Shared};
-use crate::bytes::Bytes;
 use crate::payload::Value;
+use brigade_task::backend::Bytes;
 use brigade_task::backend::{Wait, park_for};
 use caller::Caller;
 use collecting::Collecting;
@@ -104,7 +104,7 @@ impl Shared {
 
     /// Blocks until `wait` is no longer pending or the deadline has passed. Returns immediately in
     /// a fork of the process.
-    pub(crate) fn wait_for(&self, wait: &impl Wait, deadline: Option<Instant>) {
+    pub(crate) fn wait_for(&self, wait: &dyn Wait, deadline: Option<Instant>) {
         if self.is_forked() {
             return;
         }
@@ -127,7 +127,7 @@ impl Shared {
 impl Shared {
     /// Waits some microseconds for the outcome that a future waits for, unless another thread
     /// looks.
-    pub(crate) fn glance(&self, wait: &impl Wait) -> Glance {
+    pub(crate) fn glance(&self, wait: &dyn Wait) -> Glance {
         let Some(collecting) = &self.collecting else { return Glance::Skip };
         // See `wait_for`.
         let _owned = self.borrow_this_thread();

@@ -16,6 +16,7 @@ use tracing::Level;
 use super::large::ToCopy;
 use crate::cell::{Completed, TaskCell, Waiters};
 use crate::payload::{Argument, Outcome};
+use crate::task_span::TaskSpan;
 
 /// Work gathered under the core's lock. See the module's documentation. Mostly there is none, and
 /// then this is a single word.
@@ -29,6 +30,8 @@ pub(super) struct Work {
     pub(super) to_rouse: Vec<WakeUp>,
     #[expect(clippy::vec_box, reason = "a cell has them in a box, and often there is just one")]
     pub(super) to_notify: Vec<Box<Waiters>>,
+    /// The spans of tasks that have outcomes.
+    pub(super) to_close: Vec<TaskSpan>,
     /// Number of threads to notify that wait for room in the queue.
     pub(super) to_call: usize,
     /// Futures that wait for room in the queue.
@@ -126,12 +129,15 @@ impl Deferred {
     /// Stores the outcome of a task.
     #[inline]
     pub(super) fn complete(&mut self, task: TaskCell, outcome: Outcome) {
-        let Completed { waiters, argument, is_large } = task.complete(outcome);
+        let Completed { waiters, argument, span, is_large } = task.complete(outcome);
         if let Some(waiters) = waiters {
             self.work().to_notify.push(waiters);
         }
         if let Some(argument) = argument {
             self.work().to_free.push(ToFree::Argument(argument));
+        }
+        if let Some(span) = span.filter(|span| span.is_open()) {
+            self.work().to_close.push(*span);
         }
         if is_large {
             self.work().to_free.push(ToFree::Task(task));
@@ -155,6 +161,7 @@ impl Work {
         let Self {
             to_rouse,
             to_notify,
+            to_close,
             to_call,
             to_wake,
             to_kill,
@@ -167,6 +174,7 @@ impl Work {
         } = self;
         to_rouse.is_empty()
             && to_notify.is_empty()
+            && to_close.is_empty()
             && *to_call == 0
             && to_wake.is_empty()
             && to_kill.is_empty()

@@ -55,9 +55,9 @@ impl Core {
     #[inline]
     pub(super) fn prepare_for(&mut self, worker: WorkerId, key: TaskKey, deferred: &mut Deferred) {
         let cell = self.scheduler.task(key).filter(|cell| !cell.is_ordinary());
-        let memory = cell.and_then(TaskCell::own_memory_limit);
-        self.has_limits |= cell.is_some_and(TaskCell::is_limited);
-        if self.scheduler.runs_copies() && cell.is_some_and(TaskCell::is_limited) {
+        let memory = cell.and_then(|cell| cell.own_memory_limit());
+        self.has_limits |= cell.is_some_and(|cell| cell.is_limited());
+        if self.scheduler.runs_copies() && cell.is_some_and(|cell| cell.is_limited()) {
             // Its own process is the one that is measured and limited here.
             self.tell(worker, &ToWorker::Yourself);
         }

@@ -13,12 +13,12 @@ use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId}
 use super::interrupted::Interrupted;
 use super::usage::exceeded as exceeded_limit;
 use crate::buffers::Reachable;
-use crate::bytes::Bytes;
 use crate::cell::{TaskCell, Waiters};
 use crate::chunk::{ChunkEnd, RetriedFor, ValueRef};
 use crate::emitted::Emitted;
 use crate::error::{TaskError, TaskErrorKind};
 use crate::payload::{ArenaValue, Outcome, Value};
+use brigade_task::backend::Bytes;
 
 /// Data that belongs to an event and that the scheduler does not need to know.
 pub(super) enum EventData {
@@ -136,7 +136,8 @@ pub(super) fn finish_chunk(
         }
     }
     let Some(task) = due.filter(|task| task.is_chunk()) else {
-        let retried_for = due.map(TaskCell::retried_for).filter(|it| *it != RetriedFor::default());
+        let retried_for =
+            due.map(|task| task.retried_for()).filter(|it| *it != RetriedFor::default());
         return Ok(retried_for.map_or(ChunkEnd::Complete, ChunkEnd::Retried));
     };
     let has_failed = !matches!(
@@ -240,9 +241,10 @@ fn take_emitted(
     let Ok(value) = decode_outcome(item.outcome, Some(task), reachable)? else {
         return Err(format!("emitted item {} that is not a value", item.index));
     };
-    emitted
-        .add(task.id, item.index, value)
-        .map_err(|problem| format!("emitted item {} {problem}", item.index))
+    let completions = emitted
+        .add(item.index, value)
+        .map_err(|problem| format!("emitted item {} {problem}", item.index))?;
+    Ok(completions.map(|it| Waiters::of_item(task.id, it)))
 }
 
 /// Returns the failure of a task that has exceeded a limit, or made a forbidden call.

@@ -1,7 +1,6 @@
 //! Runs what was deferred until the core's lock is released.
 
 use brigade_supervisor::threads::cleaner;
-use brigade_task::backend::Wakeups;
 
 use super::deferred::{Deferred, ToFree, ToKill, Work};
 use super::owner;
@@ -42,21 +41,22 @@ impl Work {
         let mut user_code: Vec<_> = to_wake.map(|waker| UserCode::Waker(None, waker)).collect();
         let mut to_notify = self.to_notify.into_iter();
         while let Some(mut waiters) = to_notify.next() {
-            if let Some((task, waker)) = waiters.take_only_waker() {
+            let task = waiters.task;
+            if let Some(waker) = waiters.take_only_waker() {
                 // The rest are likely to have wakers, too. A thread that sleeps has none.
                 user_code.reserve(1 + to_notify.len());
                 user_code.push(UserCode::Waker(Some(task), waker));
                 continue;
             }
-            let Wakeups { ring_doorbell, task, waker, wakers, attached } = waiters.notify();
-            if ring_doorbell {
+            let woken = waiters.notify();
+            if woken.ring_doorbell {
                 shared.ring_caller();
             }
-            if let Some(span) = attached.span.filter(|span| span.is_open()) {
-                shared.close_span(*span);
-            }
-            let wakers = waker.into_iter().chain(wakers);
+            let wakers = woken.wakers.into_iter();
             user_code.extend(wakers.map(|waker| UserCode::Waker(Some(task), waker)));
+        }
+        for span in self.to_close {
+            shared.close_span(span);
         }
         for process in self.to_start {
             shared.supervisor.start(process);

@@ -26,7 +26,7 @@ use super::outcome::EventData;
 use super::room::{Blocked, Line};
 use super::user_code_queue::{UserCode, UserCodeQueue};
 use super::worker_slot::WorkerSlot;
-use crate::cell::TaskCell;
+use crate::cell::{Facts, TaskCell};
 use crate::config::Config;
 use crate::error::PoolError;
 use crate::payload::Value;
@@ -34,7 +34,7 @@ use crate::task_span::TaskSpan;
 use brigade_task::backend::{Callbacks, Sleeper};
 
 /// The state shared by a pool's threads.
-pub struct Shared {
+pub(crate) struct Shared {
     pub(crate) config: Config,
     origin: Origin,
     core: Mutex<Core>,
@@ -204,7 +204,7 @@ impl Shared {
     }
 
     /// Cancels a task that has not started, or the items of a chunk that have not.
-    pub(crate) fn cancel(&self, cell: &TaskCell) {
+    pub(crate) fn cancel(&self, cell: &Facts) {
         self.with_core(|core, deferred| {
             // The key of a chunk that was just divided from another is set under the lock.
             if let Some(task) = cell.task_ref() {
@@ -257,21 +257,29 @@ impl Shared {
     /// Opens the span of a task that the current thread is going to submit, if anybody is
     /// interested. `items` is the number of items of a chunk.
     #[inline]
-    pub(crate) fn open_span(&self, task: &TaskCell, items: Option<u32>) {
-        if TaskSpan::is_wanted(self.config.trace_context.as_ref()) {
-            self.open_wanted_span(task, items);
-        }
+    pub(crate) fn open_span(
+        &self,
+        task: TaskId,
+        label: Option<&Arc<str>>,
+        items: Option<u32>,
+    ) -> Option<Box<TaskSpan>> {
+        let is_wanted = TaskSpan::is_wanted(self.config.trace_context.as_ref());
+        if is_wanted { self.open_wanted_span(task, label, items) } else { None }
     }
 
     #[cold]
-    fn open_wanted_span(&self, task: &TaskCell, items: Option<u32>) {
+    fn open_wanted_span(
+        &self,
+        task: TaskId,
+        label: Option<&Arc<str>>,
+        items: Option<u32>,
+    ) -> Option<Box<TaskSpan>> {
         let (pool, context) = (&self.config.supervisor.pool, self.config.trace_context.as_ref());
-        if let Some(span) = TaskSpan::open(pool, context, task.id, task.label_text(), items) {
-            task.set_span(Some(span));
-            // Spans are not lost. So that they do not pile up, callers that submit more than the
-            // output thread can close help it.
-            self.supervisor.output.help(pool);
-        }
+        let span = TaskSpan::open(pool, context, task, label.map(AsRef::as_ref), items)?;
+        // Spans are not lost. So that they do not pile up, callers that submit more than the output
+        // thread can close help it.
+        self.supervisor.output.help(pool);
+        Some(span)
     }
 
     /// Closes the span of a task that has its outcome.

@@ -141,13 +141,13 @@ fn died(
         let elapsed = report.interrupted.elapsed.unwrap_or_default();
         let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let cell = scheduler.task(task.key);
-        let is_chunk = cell.is_some_and(TaskCell::is_chunk);
+        let is_chunk = cell.is_some_and(|cell| cell.is_chunk());
         let items = interrupted.finished + u32::from(interrupted.in_item);
         timeline.add(Entry::Ran(Ran {
             worker,
             task: task.id,
             attempt: *attempt,
-            label: cell.and_then(TaskCell::label),
+            label: cell.and_then(|cell| cell.label()),
             items: is_chunk.then_some(items),
             outcome: "interrupted",
             began: Monotonic::from_nanos(now.as_nanos().saturating_sub(elapsed)),

@@ -28,6 +28,7 @@ pub(super) struct Items {
 
 /// Results of consecutive items.
 #[derive(Debug)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct Results {
     items: Items,
     label: Option<Arc<str>>,

@@ -37,6 +37,7 @@ fn is_over(until: Option<Instant>) -> bool {
 }
 
 /// The chunks of a map; see the module's documentation.
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct Chunks<'pool, I: Iterator> {
     inputs: I,
     /// The inputs whose results were not yielded, by position, if results come with inputs.

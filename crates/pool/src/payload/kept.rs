@@ -14,7 +14,7 @@ use super::Argument;
 /// A vector of numbers, a `String` or an `Encoded` in the memory of the caller's value, or another
 /// value whose vectors are in that memory.
 #[derive(Debug)]
-pub struct KeptArgument {
+pub(crate) struct KeptArgument {
     bytes: Arc<KeptBytes>,
     /// The encoded argument, for a worker that has no arena.
     encoded: OnceLock<Vec<u8>>,
@@ -22,7 +22,7 @@ pub struct KeptArgument {
 
 /// The bytes of an argument that the host keeps.
 #[derive(Debug)]
-pub struct KeptBytes {
+pub(crate) struct KeptBytes {
     memory: Memory,
     /// The part that the worker has to get next that was sent the task last.
     owed: Mutex<Owed>,

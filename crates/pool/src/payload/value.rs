@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use brigade_sys::arena::Loan;
 use brigade_sys::numbers::{Numbers, Unit};
-use brigade_task::backend;
+use brigade_task::backend::{self, Bytes, Few};
 use brigade_wire::codec::{self, CodecError, Encoded, Owned, Source};
 use brigade_wire::shared::{SharedBuf, importing};
 use serde::de::DeserializeOwned;
 
 use super::LARGE;
-use crate::bytes::Bytes;
 
 /// An encoded value. One in the arena lies in its worker's memory, whose content may change at any
 /// time.
 #[derive(Debug)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub enum Value {
     Inline(Bytes),
     /// Boxed because all values are moved but few are in the arena.
@@ -43,6 +43,7 @@ pub(crate) fn decode_with<R: 'static>(
 
 /// An encoded value with its shared buffers; see [`Value`].
 #[derive(Debug)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct BufferedValue {
     pub(crate) encoded: Value,
     pub(crate) buffers: Box<[SharedBuf]>,
@@ -50,6 +51,7 @@ pub struct BufferedValue {
 
 /// A value that lies in its worker's memory; see [`Value`].
 #[derive(Debug)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct ArenaValue(pub(crate) Loan);
 
 /// The encoded value of a task, or its failure.
@@ -57,7 +59,7 @@ pub(crate) type Outcome = backend::Outcome<Value>;
 
 impl Value {
     /// The value without bytes.
-    pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
+    pub(crate) const EMPTY: Self = Self::Inline(Bytes::Few(Few::NONE));
 
     /// Returns `true` if the value, which is a `Result`, is an `Err`.
     pub(crate) fn is_err(&self) -> bool {
@@ -104,7 +106,19 @@ impl Value {
     }
 }
 
+impl From<Bytes> for Value {
+    #[inline]
+    fn from(bytes: Bytes) -> Self {
+        Self::Inline(bytes)
+    }
+}
+
 impl backend::Value for Value {
+    #[inline]
+    fn into_bytes(self) -> Result<Bytes, Self> {
+        if let Self::Inline(bytes) = self { Ok(bytes) } else { Err(self) }
+    }
+
     fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
         match self {
             Self::Owned(value) => value.decode(),

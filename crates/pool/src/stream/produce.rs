@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::task::{PoolTask, Task};
 use super::{Full, PutErrorKind, Stream, share};
-use crate::cell::TaskCell;
+use crate::cell::{Rare, TaskCell};
 use crate::emitted::Emitted;
 use crate::error::{SubmitError, SubmitErrorKind};
 use crate::payload::Argument;
@@ -140,8 +140,10 @@ impl<A: Data, R: DeserializeOwned + 'static> Stream<A, R> {
             RunRecord::default()
         };
         let retried_for = self.settings.task.retried_for;
-        let cell = TaskCell::recorded(id, function, encoded, label, deadlines, retried_for, record);
-        self.shared.open_span(&cell, None);
+        let span = self.shared.open_span(id, label.as_ref(), None);
+        let rare = Rare::of(label, deadlines, retried_for, span).unwrap_or_default();
+        let rare = Some(Rare { record: Some(Box::new(record)), ..rare });
+        let cell = TaskCell::new(None, id, function, encoded, rare);
         (input, PoolTask { cell, queued, refused })
     }
 }

@@ -4,11 +4,11 @@ use std::task::{Context, Poll, Waker};
 
 use super::AsCompleted;
 use crate::as_stream::{AsStream, PollNext};
-use crate::backend::Backend;
+use crate::backend::Facts;
 use crate::handle::Handle;
 use crate::waiting::Wait;
 
-impl<R, B: Backend> AsCompleted<R, B> {
+impl<R, F: Facts> AsCompleted<R, F> {
     /// Returns the handles as a `futures_core::Stream`, for any runtime. The outcomes have arrived,
     /// so that awaiting a yielded handle does not wait.
     pub fn into_stream(self) -> AsStream<Self> {
@@ -16,8 +16,8 @@ impl<R, B: Backend> AsCompleted<R, B> {
     }
 }
 
-impl<R, B: Backend> PollNext for AsCompleted<R, B> {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Handle<R, B>>> {
+impl<R, F: Facts> PollNext for AsCompleted<R, F> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Handle<R, F>>> {
         if self.pending == 0 || !self.origin.is_here() {
             return Poll::Ready(self.next());
         }

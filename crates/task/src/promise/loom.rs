@@ -15,7 +15,7 @@ use crate::waiting::{Sleeper, Wait, park_for};
 /// to be rung.
 fn complete(promise: &TestPromise) -> bool {
     let Some(wakeups) = tests::complete(promise, value(1)) else { return false };
-    wakeups.waker.into_iter().chain(wakeups.wakers).for_each(Waker::wake);
+    wakeups.wakers.into_iter().for_each(Waker::wake);
     wakeups.ring_doorbell
 }
 

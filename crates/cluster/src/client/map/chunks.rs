@@ -36,6 +36,7 @@ const WINDOW_BYTES: usize = 64 << 20;
 const BATCH_CHUNK: u32 = 16;
 
 /// The chunks of a map.
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct Chunks<'cluster, I: Iterator> {
     shared: &'cluster Arc<Shared>,
     batch: Option<Mapped>,

@@ -13,6 +13,7 @@ use crate::message::Items;
 
 /// The results of a chunk, or of an input that was not sent.
 #[derive(Debug)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct Results {
     /// Number of chunks, and of inputs that were not sent, before this one.
     index: u64,

@@ -41,7 +41,7 @@ impl<'a, R: Rings> Caller<'a, R> {
 
     /// Waits for a short time for the outcome that a future waits for, without sleeping; see
     /// `glances`.
-    pub(super) fn glance(mut self, wait: &impl Wait) -> Glance {
+    pub(super) fn glance(mut self, wait: &dyn Wait) -> Glance {
         let mut locked = self.rings.lock();
         let spin = locked.spin(Role::Polls);
         let glance = spin.as_ref().map_or(Glance::Skip, |_| locked.listeners().start_glancing());
@@ -70,7 +70,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         glance
     }
 
-    pub(super) fn wait_for(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
+    pub(super) fn wait_for(&mut self, wait: &dyn Wait, deadline: Option<Instant>) {
         while wait.is_pending()
             && deadline.is_none_or(|deadline| Instant::now() < deadline)
             // A waker may have forked.
@@ -99,7 +99,7 @@ impl<'a, R: Rings> Caller<'a, R> {
 
     /// Looks for the outcome of a short task although another caller listens: this caller is
     /// running, so it has the outcome long before it could be woken.
-    fn arrives_shortly(&mut self, wait: &impl Wait) -> bool {
+    fn arrives_shortly(&mut self, wait: &dyn Wait) -> bool {
         let spin = self.rings.lock().spin(Role::Waits);
         spin.is_some_and(|spin| {
             self.rings.spin(
@@ -113,7 +113,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         })
     }
 
-    fn sleep_until_woken(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
+    fn sleep_until_woken(&mut self, wait: &dyn Wait, deadline: Option<Instant>) {
         let seat = self.rings.wake_queue().seat();
         wait.set_sleeper(Sleeper::Queued(seat.ticket()));
         let mut deferred = Deferred::default();
@@ -135,7 +135,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         self.chosen = self.rings.lock().listeners().stop_waiting(&parker);
     }
 
-    fn collect_and_sleep(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
+    fn collect_and_sleep(&mut self, wait: &dyn Wait, deadline: Option<Instant>) {
         if self.collect(wait, None) > 0 || !self.listens || !wait.is_pending() {
             return;
         }
@@ -182,7 +182,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         collected
     }
 
-    fn collect(&mut self, wait: &impl Wait, time: Option<Monotonic>) -> usize {
+    fn collect(&mut self, wait: &dyn Wait, time: Option<Monotonic>) -> usize {
         let mut deferred = Deferred::default();
         let mut locked = self.rings.lock();
         let collected = locked.look(time, &mut deferred);
@@ -199,7 +199,7 @@ impl<'a, R: Rings> Caller<'a, R> {
 
     fn sleep_at_the_doorbell(
         &mut self,
-        wait: &impl Wait,
+        wait: &dyn Wait,
         deadline: Option<Instant>,
         patience: Option<Duration>,
     ) -> io::Result<()> {

@@ -212,7 +212,7 @@ impl Rings for Model {
             if wakeups.ring_doorbell {
                 self.caller.ring();
             }
-            wakeups.waker.into_iter().chain(wakeups.wakers).for_each(Waker::wake);
+            wakeups.wakers.into_iter().for_each(Waker::wake);
         }
     }
 

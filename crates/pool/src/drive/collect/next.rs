@@ -49,7 +49,7 @@ pub(super) fn next_event(
         if !end.advance().map_err(|error| error.to_string())? {
             return Ok(None);
         }
-        if due.is_some_and(TaskCell::is_ordinary)
+        if due.is_some_and(|task| task.is_ordinary())
             && let Some(finished) = FinishedInline::decode(end.message())
         {
             return Ok(Some(Next::Inline(finished)));

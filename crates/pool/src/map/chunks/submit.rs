@@ -9,8 +9,8 @@ use brigade_wire::codec::{self, CodecError};
 use brigade_wire::shared::SharedBuf;
 
 use super::frames::Frames;
-use crate::cell::TaskCell;
-use crate::chunk::ChunkProgress;
+use crate::cell::{Rare, TaskCell};
+use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::error::{SubmitError, SubmitErrorKind, TaskError};
 use crate::map::chunk::{Items, Results};
 use crate::payload::Argument;
@@ -75,8 +75,9 @@ impl Frames<'_> {
             self.allow_for_items(constraints, &shape);
         }
         let (label, progress) = (self.options.label.clone(), Box::new(progress));
-        let mut cell = TaskCell::chunk(items.first, function, encoded, label, deadlines, progress);
-        self.pool.shared().open_span(&cell, Some(items.count));
+        let span = self.pool.shared().open_span(items.first, label.as_ref(), Some(items.count));
+        let rare = Rare::of(label, deadlines, RetriedFor::default(), span).unwrap_or_default();
+        let mut cell = TaskCell::chunk(items.first, function, encoded, progress, rare);
         let (count, retries) = (NonZeroU32::new(items.count), self.options.retries);
         match self.pool.shared().submit(&mut cell, count, retries, constraints, self.when_full) {
             Ok(()) => self.add(cell, items.position, bytes),

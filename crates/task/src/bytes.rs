@@ -11,7 +11,9 @@ const FEW: usize = 14;
 /// Encoded bytes.
 #[derive(Debug)]
 pub enum Bytes {
+    /// Few bytes.
     Few(Few),
+    /// Bytes in memory of their size.
     Copied(ThinBytes),
     /// Boxed because each task has room for bytes, but a vector of them is rare and large.
     Vector(Box<Vec<u8>>),
@@ -25,14 +27,12 @@ pub struct Few {
 }
 
 impl Bytes {
-    pub(crate) const EMPTY: Self = Self::Few(Few { length: 0, bytes: [0; FEW] });
-
     /// Copies bytes.
     #[inline]
-    pub(crate) fn copy(from: &[u8]) -> Self {
+    pub fn copy(from: &[u8]) -> Self {
         match u8::try_from(from.len()) {
             // Bytes that are written one by one must not be read as a word right after that.
-            Ok(0) => Self::EMPTY,
+            Ok(0) => Self::Few(Few::NONE),
             Ok(length) if from.len() <= FEW => {
                 let mut bytes = [0; FEW];
                 bytes[..from.len()].copy_from_slice(from);
@@ -43,7 +43,7 @@ impl Bytes {
     }
 
     /// Returns the number of bytes of memory that are freed with these, at most.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         match self {
             Self::Few(_) => 0,
             Self::Copied(bytes) => bytes.len(),
@@ -71,6 +71,11 @@ impl Deref for Bytes {
     }
 }
 
+impl Few {
+    /// No bytes.
+    pub const NONE: Self = Self { length: 0, bytes: [0; FEW] };
+}
+
 impl Deref for Few {
     type Target = [u8];
 
@@ -93,7 +98,7 @@ mod tests {
             assert_eq!(&*Bytes::from(bytes.to_vec()), bytes);
             assert_eq!(Bytes::copy(bytes).size() > 0, length > FEW);
         }
-        assert!(Bytes::EMPTY.is_empty());
+        assert!(Few::NONE.is_empty());
     }
 
     #[test]
