@@ -112,23 +112,29 @@ fn add(
     let file = File::options().read(true).custom_flags(libc::O_PATH).open(path).map_err(failed)?;
     let is_folder = file.metadata().map_err(failed)?.is_dir();
     let rights = rights & rules.handled[0] & if is_folder { u64::MAX } else { OF_SINGLE_FILES };
-    let own = format!("/proc/{}", std::process::id());
-    let is_own = |path: &Path| path.starts_with(&own);
-    let leads_to_own = !is_own(path) && path.canonicalize().is_ok_and(|real| is_own(&real));
-    if leads_to_own && !may_be_own {
+    let own = own_entry(path);
+    if own.is_some() && !may_be_own {
         return Err(problem(NOT_OWN.to_owned()));
     }
-    match rights {
+    match (rights, own) {
         // It is an error for the kernel.
-        0 => {}
-        _ if leads_to_own => {
-            let path = std::path::absolute(path).map_err(failed)?.into_os_string().into_vec();
-            let path = CString::new(path).map_err(|error| failed(error.into()))?;
-            rules.own.push((path, rights));
-        }
-        _ => rules.files.push((file.into(), rights)),
+        (0, _) => {}
+        (_, Some(own)) => rules.own.push((own, rights)),
+        (_, None) => rules.files.push((file.into(), rights)),
     }
     Ok(())
+}
+
+/// Returns the path of the same entry of any process, if a path leads to one of this process. Its
+/// links are followed here: what a worker puts in their place leads the next one nowhere else.
+fn own_entry(path: &Path) -> Option<CString> {
+    let real = path.canonicalize().ok()?;
+    // This process may have another number in `/proc` than in its namespace.
+    ["/proc/thread-self", "/proc/self"].into_iter().find_map(|own| {
+        let here = Path::new(own).canonicalize().ok().filter(|here| !path.starts_with(here))?;
+        let own = Path::new(own).join(real.strip_prefix(here).ok()?);
+        CString::new(own.into_os_string().into_vec()).ok()
+    })
 }
 
 #[cfg(test)]
@@ -140,6 +146,32 @@ mod tests {
         for secret in ["/etc/ssl/private/key", "/etc/shadow", "/etc/gshadow", "/root", "/home"] {
             let has_it = |folder: &&&str| Path::new(secret).starts_with(folder);
             assert_eq!(OF_PROGRAMS.iter().find(has_it), None, "{secret}");
+        }
+    }
+
+    #[test]
+    fn links_to_own_entries_are_followed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        let thread = std::fs::canonicalize("/proc/thread-self").unwrap();
+        let host = std::fs::canonicalize("/proc/self").unwrap();
+        for (path, own) in [
+            ("/proc/self/status", Some("/proc/self/status")),
+            ("/proc/self/task/../fd", Some("/proc/self/fd")),
+            ("/proc/thread-self/stat", Some("/proc/thread-self/stat")),
+            ("/dev/fd", Some("/proc/self/fd")),
+            ("/proc/self", Some("/proc/self/")),
+            ("/proc/self/root", None),
+            ("/proc/self/exe", None),
+            (thread.to_str().unwrap(), None),
+            (host.to_str().unwrap(), None),
+        ] {
+            let found = own_entry(Path::new(path)).map(|it| it.into_string().unwrap());
+            assert_eq!(found.as_deref(), own, "{path}");
+            let is_own = own.is_some() || path.starts_with(host.to_str().unwrap());
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(path, &link).unwrap();
+            assert_eq!(own_entry(&link).is_some(), is_own, "{path}");
         }
     }
 }

@@ -127,7 +127,23 @@ impl SandboxReport {
     /// Returns the layers that this machine can enforce for this user, and those that it cannot,
     /// whatever is asked for.
     pub fn of_this_machine() -> Self {
-        what_holds()
+        let mut report = Self::default();
+        match Sandbox::read_only().best_effort().prepare() {
+            Ok(prepared) => report.extend(prepared.report),
+            Err(error) => report.missing(Layer::Files, error.to_string()),
+        }
+        report.try_isolation(&Isolation { network: true, files: Some(Vec::new()) });
+        let groups = Groups::find();
+        match groups.memory_means() {
+            Some(means) => report.enforced(Layer::Memory, means),
+            None => report.partly(Layer::Memory, WATCHED),
+        }
+        match groups.process_means() {
+            Some(means) => report.enforced(Layer::ProcessCount, means),
+            None => report.missing(Layer::ProcessCount, NO_GROUP),
+        }
+        report.enforced(Layer::CpuTime, CPU_MEANS);
+        report
     }
 
     /// Returns whether a layer holds; `None` if it was not asked for.
@@ -226,26 +242,6 @@ pub(crate) fn report(sandbox: &Sandbox, landlock: u32, filters: bool) -> Sandbox
     report
 }
 
-fn what_holds() -> SandboxReport {
-    let mut report = SandboxReport::default();
-    match Sandbox::read_only().best_effort().prepare() {
-        Ok(prepared) => report.extend(prepared.report),
-        Err(error) => report.missing(Layer::Files, error.to_string()),
-    }
-    report.try_isolation(&Isolation { network: true, files: Some(Vec::new()) });
-    let groups = Groups::find();
-    match groups.memory_means() {
-        Some(means) => report.enforced(Layer::Memory, means),
-        None => report.partly(Layer::Memory, WATCHED),
-    }
-    match groups.process_means() {
-        Some(means) => report.enforced(Layer::ProcessCount, means),
-        None => report.missing(Layer::ProcessCount, NO_GROUP),
-    }
-    report.enforced(Layer::CpuTime, CPU_MEANS);
-    report
-}
-
 /// The interface of Landlock that closes files against truncation, and its kernel: 6.2.
 const FILES: u32 = 3;
 
@@ -299,7 +295,7 @@ mod tests {
 
     #[test]
     fn this_machine_says_something_of_each_layer() {
-        let report = what_holds();
+        let report = SandboxReport::of_this_machine();
         assert!(report.iter().count() >= 8, "{report}");
     }
 }

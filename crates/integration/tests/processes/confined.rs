@@ -431,3 +431,26 @@ fn a_worker_may_read_single_entries_of_its_own() {
     let pool = builder(1).sandbox(Sandbox::read_only().read("/proc/self")).build().unwrap();
     assert!(run(&pool, reads, "/proc/self/maps".to_owned()).unwrap().is_some());
 }
+
+/// Lets the path of a link lead to another place.
+fn relinks((link, target): (String, String)) -> bool {
+    fs::remove_file(&link).is_ok() && std::os::unix::fs::symlink(target, link).is_ok()
+}
+
+#[test]
+fn a_worker_cannot_choose_what_is_opened_for_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir_all(text("open")).unwrap();
+    fs::write(text("secret"), "secret").unwrap();
+    let link = text("open/link");
+    std::os::unix::fs::symlink("/proc/self/status", &link).unwrap();
+    let sandbox = Sandbox::strict().read(&link).write(text("open"));
+    let pool = builder(1).max_tasks_per_worker(1).sandbox(sandbox).build().unwrap();
+    assert!(run(&pool, reads, link.clone()).unwrap().is_some());
+    assert!(run(&pool, relinks, (link, text(""))).unwrap());
+    for _ in 0..3 {
+        assert_eq!(run(&pool, reads, text("secret")).unwrap(), None);
+        assert!(run(&pool, reads, "/proc/self/status".to_owned()).unwrap().is_some());
+    }
+}
