@@ -45,4 +45,10 @@ pub enum SandboxError {
     },
 }
 
+impl SandboxError {
+    pub(crate) fn make(part: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |error| Self::Make { part, problem: error.to_string() }
+    }
+}
+
 brigade_sys::debug_as_text!(SandboxError);

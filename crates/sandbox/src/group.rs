@@ -79,15 +79,14 @@ impl Groups {
     /// # Errors
     /// The error of the system.
     pub fn create(&self, limits: &Limits) -> io::Result<Group> {
-        let (memory, processes) = (limits.memory_limit(), limits.process_limit());
         remove_left();
         let name =
             format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mut group = Group { memory: None, processes: None };
-        if let (Some(place), Some(_)) = (&self.memory, memory) {
+        if let (Some(place), Some(_)) = (&self.memory, limits.memory_limit()) {
             group.memory = Some((make(&place.folder.join(&name))?, place.version));
         }
-        if let (Some(place), Some(_)) = (&self.processes, processes) {
+        if let (Some(place), Some(_)) = (&self.processes, limits.process_limit()) {
             let folder = place.folder.join(&name);
             if group.memory.as_ref().is_none_or(|(memory, _)| *memory != folder) {
                 make(&folder)?;
@@ -242,10 +241,7 @@ impl Group {
     /// Returns the number of processes that the kernel has killed because the limit was reached.
     pub fn killed_for_memory(&self) -> u64 {
         let Some((folder, version)) = &self.memory else { return 0 };
-        let file = match version {
-            Version::One => "memory.oom_control",
-            Version::Two => "memory.events",
-        };
+        let file = if *version == Version::One { "memory.oom_control" } else { "memory.events" };
         let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
         let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)

@@ -75,8 +75,7 @@ fn visible(path: &Path, is_writable: bool) -> io::Result<Visible> {
             rest.extend(parts(&target));
         }
     }
-    let is_folder = real.is_dir();
-    Ok(Visible { path: text(&real)?, links, is_folder, is_writable })
+    Ok(Visible { path: text(&real)?, links, is_folder: real.is_dir(), is_writable })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Makes a sandbox, and says what of it this machine enforces.
 
-use brigade_sys::confine::{Confinement, landlock_version};
+use brigade_sys::confine::{Confinement, Restrictions, landlock_version};
 
 use crate::error::SandboxError;
 use crate::files::rules;
@@ -22,15 +22,16 @@ impl Sandbox {
         let closing = Confinement { own: rules.own.clone(), files: true, ..Confinement::default() };
         let mut prepared = Prepared { confinement: closing.clone(), rules, ..Prepared::default() };
         let closing = closing.restrictions(prepared.files()?);
-        let may_close = closing.probe().is_ok();
+        let may_close = may(&closing)?;
         let landlock = if may_close { version } else { 0 };
-        let may = |plan: Confinement| plan.restrictions(None).probe().is_ok();
+        let tries = |plan: Confinement| may(&plan.restrictions(None));
         // Made even if the kernel has no filters, so that a wrong name is an error everywhere.
         let filters = vec![filter(self)?];
-        let has_filters = may(Confinement { filters: filters.clone(), ..Confinement::default() });
+        let has_filters =
+            tries(Confinement { filters: filters.clone(), ..Confinement::default() })?;
         let writes = !self.write.is_empty() || !self.execute.is_empty();
         let capabilities = (self.level > Level::NoNetwork).then_some(writes);
-        let may_give_up = may(Confinement { capabilities, ..Confinement::default() });
+        let may_give_up = tries(Confinement { capabilities, ..Confinement::default() })?;
         let mut report = report(self, landlock, has_filters);
         if !may_give_up {
             report.missing(Layer::Privileges, "this process may not give up its capabilities");
@@ -50,6 +51,11 @@ impl Sandbox {
         };
         Ok(Prepared { clears_environment: self.level == Level::Strict, report, ..prepared })
     }
+}
+
+/// Returns whether a process may give up these rights here.
+fn may(restrictions: &Restrictions) -> Result<bool, SandboxError> {
+    Ok(restrictions.probe().map_err(SandboxError::make("trial"))?.is_ok())
 }
 
 #[cfg(test)]
@@ -131,6 +137,27 @@ mod tests {
             assert!(prepared.files().unwrap().is_none());
             let files = prepared.report.get(Layer::Files);
             assert!(matches!(files, Some(Hold::Missing(_))), "{files:?}");
+        });
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_trial_that_cannot_be_made_is_no_missing_layer() {
+        let word = |code: u16, jf: u8, k: i64| {
+            u64::from(code) | u64::from(jf) << 24 | u64::try_from(k).unwrap() << 32
+        };
+        let refused = i64::from(libc::SECCOMP_RET_ERRNO) | i64::from(libc::EAGAIN);
+        let filter = vec![
+            word(0x20, 0, 0),
+            word(0x15, 1, libc::SYS_clone),
+            word(0x06, 0, refused),
+            word(0x06, 0, libc::SECCOMP_RET_ALLOW.into()),
+        ];
+        let thread = std::thread::spawn(|| {
+            let busy = Confinement { filters: vec![filter], ..Confinement::default() };
+            busy.restrictions(None).apply().unwrap();
+            let error = Sandbox::strict().best_effort().prepare().map(|it| it.report.to_string());
+            assert!(error.unwrap_err().to_string().contains("cannot make its trial"));
         });
         thread.join().unwrap();
     }

@@ -36,10 +36,7 @@ impl Prepared {
     /// [`SandboxError::Make`].
     pub fn files(&self) -> Result<Option<OwnedFd>, SandboxError> {
         let files = if self.confinement.files { self.rules.make() } else { Ok(None) };
-        files.map_err(|error| SandboxError::Make {
-            part: "rules for files",
-            problem: error.to_string(),
-        })
+        files.map_err(SandboxError::make("rules for files"))
     }
 
     /// Returns what a program gives up before it is executed.

@@ -101,12 +101,12 @@ impl SandboxReport {
         let plan = Confinement { isolation: Some(isolation.clone()), ..Confinement::default() };
         let made = plan.restrictions(None).probe();
         match &made {
-            Ok(()) => {
+            Ok(Ok(())) => {
                 let network = if isolation.network { ", networks" } else { "" };
                 let files = if isolation.files.is_some() { ", files" } else { "" };
                 self.enforced(Layer::Namespaces, format!("System V IPC{network}{files}"));
             }
-            Err((_, error)) => self.missing(
+            Err(error) | Ok(Err((_, error))) => self.missing(
                 Layer::Namespaces,
                 format!(
                     "this user may not make namespaces here: {error}; see \
@@ -114,7 +114,7 @@ impl SandboxReport {
                 ),
             ),
         }
-        made.is_ok()
+        matches!(made, Ok(Ok(())))
     }
 
     /// Adds the layers of another report.

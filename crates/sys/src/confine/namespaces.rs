@@ -101,7 +101,7 @@ mod tests {
     fn probe(isolation: Isolation) -> (Restrictions, std::io::Result<()>) {
         let plan = Confinement { isolation: Some(isolation), ..Confinement::default() };
         let restrictions = plan.restrictions(None);
-        let result = restrictions.probe().map_err(|(_, error)| error);
+        let result = restrictions.probe().unwrap().map_err(|(_, error)| error);
         (restrictions, result)
     }
 

@@ -19,12 +19,12 @@ struct Shared<'a> {
 const STACK_BYTES: usize = 64 * 1024;
 
 impl Restrictions {
-    /// Returns whether a process may give up the rights, by a process that does so and ends at
-    /// once.
+    /// Returns what [`apply`](Self::apply) returns in a process that gives up the rights and ends
+    /// at once.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
-    pub fn probe(&self) -> Result<(), (&'static str, io::Error)> {
+    /// If no process can be started, which says nothing of the rights.
+    pub fn probe(&self) -> io::Result<Result<(), (&'static str, io::Error)>> {
         let mut stack: Box<[MaybeUninit<u128>]> =
             vec![MaybeUninit::uninit(); STACK_BYTES / size_of::<u128>()].into();
         let result = Err(("end", io::ErrorKind::Interrupted.into()));
@@ -41,11 +41,11 @@ impl Restrictions {
             libc::clone(child, top.cast(), flags, (&raw mut shared).cast(), no_pidfd)
         };
         if pid == -1 {
-            return Err(("start a process", io::Error::last_os_error()));
+            return Err(io::Error::last_os_error());
         }
         // SAFETY: the child is ours; a null pointer takes no status. No signal interrupts it.
         unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) };
-        shared.result
+        Ok(shared.result)
     }
 }
 
