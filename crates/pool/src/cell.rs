@@ -245,11 +245,6 @@ impl Facts {
         self.record()?.emitted.as_deref()
     }
 
-    #[inline]
-    pub(crate) fn label_text(&self) -> Option<&str> {
-        self.rare()?.label.as_deref()
-    }
-
     /// Returns the task's label, shown in errors and events.
     #[inline]
     pub(crate) fn label(&self) -> Option<Arc<str>> {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use brigade_metrics::{FailureKind, Run, Timing};
 use brigade_scheduler::TaskEnd;
 use brigade_sys::clock::{self, Monotonic};
+use brigade_task::backend::Facts;
 use brigade_wire::TaskId;
 
 use super::Recording;
@@ -48,7 +49,7 @@ impl Recording {
             && let (Some(Ran { worker, run_time: Some(run_time), .. }), Ok(value)) =
                 (end.ran, end.outcome)
             && run_time < SHORT
-            && end.task.label_text().is_none()
+            && end.task.label().is_none()
             && self.recorder.succeeded(now.as_nanos(), worker.slot, run_time, value.len() as u64)
         {
             return;
@@ -111,7 +112,7 @@ impl<'a> End<'a> {
         });
         Run {
             task: self.task.id.get(),
-            label: self.task.label_text(),
+            label: Facts::label(&***self.task).map(AsRef::as_ref),
             items: self.items,
             failed,
             worker: self.ran.map(|ran| (ran.worker.slot, ran.worker.generation)),
