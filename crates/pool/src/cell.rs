@@ -143,7 +143,7 @@ impl backend::Facts for Facts {
     }
 
     fn label(&self) -> Option<&Arc<str>> {
-        self.rare()?.label.as_ref()
+        Self::label(self)
     }
 
     /// # Panics
@@ -247,8 +247,8 @@ impl Facts {
 
     /// Returns the task's label, shown in errors and events.
     #[inline]
-    pub(crate) fn label(&self) -> Option<Arc<str>> {
-        self.rare()?.label.clone()
+    pub(crate) fn label(&self) -> Option<&Arc<str>> {
+        self.rare()?.label.as_ref()
     }
 
     pub(crate) fn set_key(&self, key: TaskKey) {

@@ -55,7 +55,7 @@ impl Sandbox {
 
 /// Returns whether a process may give up these rights here.
 fn may(restrictions: &Restrictions) -> Result<bool, SandboxError> {
-    Ok(restrictions.probe().map_err(SandboxError::make("trial"))?.is_ok())
+    Ok(restrictions.probe().map_err(SandboxError::make("trial, which needs a process"))?.is_ok())
 }
 
 #[cfg(test)]

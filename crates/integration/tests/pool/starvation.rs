@@ -93,6 +93,7 @@ fn large_arguments_arrive_with_little_address_space() {
 #[test]
 fn no_address_space_limit_aborts_the_host() {
     for workers in [1, 4, 64] {
+        // In steps of 20 MiB, or of 5 if all are repeated.
         for mebibytes in (40..=110).step_by(80 / repetitions(16)) {
             let report = carried_within(mebibytes, workers);
             assert!(!report.is_empty(), "{mebibytes} MiB, {workers} workers");

@@ -124,7 +124,7 @@ impl TaskCell {
         let owner = Arc::clone(&chunk.owner);
         let rare = Rare {
             function: self.rare().and_then(|rare| rare.function.clone()),
-            label: self.label(),
+            label: self.label().cloned(),
             deadlines: self.rare().and_then(|rare| rare.deadlines.clone()),
             span: span.map(|span| Mutex::new(Some(span))),
             ..Rare::default()

@@ -122,7 +122,7 @@ impl Core {
             let mut shown = RunningTask::default();
             shown.task = task.id.get();
             shown.attempt = attempt.get();
-            cell.label().as_deref().unwrap_or_default().clone_into(&mut shown.label);
+            cell.label().map_or("", AsRef::as_ref).clone_into(&mut shown.label);
             shown.items = items;
             shown.elapsed = now.saturating_since(since);
             last = Some(shown);

@@ -329,7 +329,7 @@ pub(super) fn outcome_of(
             TaskErrorKind::PoolClosed
         }
     };
-    let error = TaskError::new(kind).of_task(task.id, attempt, task.label());
+    let error = TaskError::new(kind).of_task(task.id, attempt, task.label().cloned());
     let (crash, stack) = death.filter(|_| has_run).unzip();
     Err(error.under(Circumstances {
         crash: crash.flatten(),

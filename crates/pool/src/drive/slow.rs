@@ -24,7 +24,7 @@ impl Core {
         deferred: &mut Deferred,
     ) {
         let Some(cell) = self.scheduler.task(task.key) else { return };
-        let (id, label) = (task.id, cell.label());
+        let (id, label) = (task.id, cell.label().cloned());
         let assignment = self.scheduler.assignment(task);
         let worker = assignment.map(|(worker, ..)| worker);
         let attempt = assignment.map(|(.., attempt)| attempt.get());

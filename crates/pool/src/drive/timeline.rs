@@ -117,7 +117,7 @@ fn ran(
         (Ok(_), Some((_, false))) => "items_failed",
         (Ok(_), _) => "succeeded",
     };
-    let (began, label) = (report.began, cell.label());
+    let (began, label) = (report.began, cell.label().cloned());
     let ended = began.saturating_add(report.run_time).min(now);
     let items = chunk.map(|(items, _)| items);
     timeline.add(Entry::Ran(Ran { worker, task, attempt, label, items, outcome, began, ended }));
@@ -147,7 +147,7 @@ fn died(
             worker,
             task: task.id,
             attempt: *attempt,
-            label: cell.and_then(|cell| cell.label()),
+            label: cell.and_then(|cell| cell.label().cloned()),
             items: is_chunk.then_some(items),
             outcome: "interrupted",
             began: Monotonic::from_nanos(now.as_nanos().saturating_sub(elapsed)),

@@ -83,7 +83,7 @@ impl Results {
             shape, position, attempt, results, failures, in_arena, buffers, ..
         } = progress;
         let items = Items { position, count: shape.items, first: chunk.id, attempt };
-        let label = chunk.label();
+        let label = chunk.label().cloned();
         let failures = failures.into_iter().map(|(index, kind)| {
             let error = TaskError::new(kind);
             (index, error.of_task(items.id(index), items.attempt, label.clone()))

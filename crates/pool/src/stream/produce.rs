@@ -211,7 +211,7 @@ impl<A, R> Stream<A, R> {
         };
         if let Err(kind) = submitted {
             let error = SubmitError::new(kind, ()).into_task_error();
-            let error = error.of_task(cell.id, Attempt::first(), cell.label());
+            let error = error.of_task(cell.id, Attempt::first(), cell.label().cloned());
             self.shared.refuse(cell, error);
         }
     }

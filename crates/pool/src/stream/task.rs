@@ -127,7 +127,7 @@ impl PoolTask {
 
     fn failure(&self, run: &Run, kind: TaskErrorKind) -> TaskError {
         let attempt = run.attempt.unwrap_or(Attempt::first());
-        TaskError::new(kind).of_task(self.cell.id, attempt, self.cell.label())
+        TaskError::new(kind).of_task(self.cell.id, attempt, self.cell.label().cloned())
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use brigade_metrics::{FailureKind, Run, Timing};
 use brigade_scheduler::TaskEnd;
 use brigade_sys::clock::{self, Monotonic};
-use brigade_task::backend::Facts;
 use brigade_wire::TaskId;
 
 use super::Recording;
@@ -87,7 +86,8 @@ impl Recording {
         }
         for (index, kind) in described {
             let id = end.item(*index);
-            let error = TaskError::new(kind.clone()).of_task(id, end.attempt, end.task.label());
+            let error =
+                TaskError::new(kind.clone()).of_task(id, end.attempt, end.task.label().cloned());
             let run = Run { task: id.get(), ..run };
             self.recorder.failed(arrival, failure_kind(kind), 1, &run, &error);
         }
@@ -112,7 +112,7 @@ impl<'a> End<'a> {
         });
         Run {
             task: self.task.id.get(),
-            label: Facts::label(&***self.task).map(AsRef::as_ref),
+            label: self.task.label().map(AsRef::as_ref),
             items: self.items,
             failed,
             worker: self.ran.map(|ran| (ran.worker.slot, ran.worker.generation)),
