@@ -1,10 +1,11 @@
-//! The build of the tests, by clippy's driver: it lints what it compiles.
+//! The build of the tests, by clippy's driver: it lints what it compiles. What is compiled with its
+//! tests too is linted there only.
 
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use crate::checkout::target_folder;
+use crate::checkout::{root, target_folder};
 use crate::invocation::Invocation;
 
 /// Returns a call of cargo that compiles with clippy's driver, which lints the workspace on the
@@ -12,10 +13,17 @@ use crate::invocation::Invocation;
 pub(crate) fn linted(arguments: &str) -> Invocation {
     // An environment variable instead of the option would also be one of the tests, some of which
     // run cargo.
-    let wrapper = "build.rustc-workspace-wrapper=\"clippy-driver\"".to_owned();
+    let wrapper = root().join("xtask/lint.sh");
+    let wrapper = format!("build.rustc-workspace-wrapper=\"{}\"", wrapper.display());
     Invocation::cargo(arguments)
         .arguments(["--config".to_owned(), wrapper])
         .variable("CLIPPY_ARGS", "-Dwarnings")
+}
+
+/// Returns a call of cargo that runs examples of documentation, and looks for faults in it.
+pub(crate) fn documented(arguments: &str) -> Invocation {
+    let rustdoc = root().join("xtask/rustdoc.sh");
+    linted(arguments).variable("RUSTDOC", &rustdoc.display().to_string())
 }
 
 /// Returns a run of those tests that a filter of nextest selects, with a build that was made. They

@@ -40,14 +40,6 @@ pub(crate) fn package(resolution: &str) -> Invocation {
     Invocation::cargo(&format!("{package} {excluded} {resolution}"))
 }
 
-/// Returns the options of cargo that name the libraries which are published.
-pub(crate) fn published() -> String {
-    // The command is one program.
-    let excluded = PRIVATE.iter().chain(["brigade-cli"].iter());
-    let excluded: String = excluded.flat_map(|name| [" --exclude ", name]).collect();
-    format!("--workspace{excluded}")
-}
-
 pub(crate) fn check(list: &Invocation) -> Result<(), String> {
     let tree = list.output()?;
     let packages = packages(&tree);

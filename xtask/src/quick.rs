@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::checkout::{Checkout, root};
 use crate::invocation::Invocation;
-use crate::linted::{folder, linted, selected};
+use crate::linted::{documented, folder, linted, selected};
 use crate::step::{self, How, Lane, LeftOut, Step};
 use crate::tidy;
 use crate::tidy::conformance;
@@ -65,8 +65,8 @@ fn of_package(name: &str) -> Vec<Step> {
         Step::cargo(Lane::Processes, "tests", selected(&format!("-p {name} --no-tests pass"), "")),
     ];
     if root().join("crates").join(name.trim_start_matches("brigade-")).join("src/lib.rs").exists() {
-        let doc_tests = linted(&format!("test -p {name} --doc"));
-        steps.push(Step::cargo(Lane::Builds, "documentation tests", doc_tests));
+        let documentation = documented(&format!("test -p {name} --doc"));
+        steps.push(Step::cargo(Lane::Builds, "documentation and its tests", documentation));
     }
     steps
 }

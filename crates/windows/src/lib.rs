@@ -23,6 +23,7 @@
 #![expect(missing_docs, reason = "the standard library documents the same names")]
 #![forbid(unsafe_code)]
 
+#[doc(no_inline)]
 pub use std::*;
 
 pub mod os;
