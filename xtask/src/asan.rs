@@ -12,10 +12,8 @@
 //! An allocation that is too large fails, as it does without the sanitizer, instead of ending the
 //! process: that such a length is an error is what some tests check.
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use crate::checkout::root;
 use crate::invocation::Invocation;
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
@@ -27,32 +25,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 pub(crate) fn check() -> Result<(), String> {
-    let tests = tests(&root());
+    let tests = tests();
     tests.clone().arguments(["--no-run".to_owned()]).counted().run()?;
     tests.run()
 }
 
-fn tests(root: &Path) -> Invocation {
-    let wrapper = root.join("xtask/asan.sh");
-    let wrapper = format!("build.rustc-workspace-wrapper=\"{}\"", wrapper.display());
+fn tests() -> Invocation {
     Invocation::cargo("test -p brigade-sys -p brigade-wire --lib")
-        .arguments(["--config".to_owned(), wrapper])
+        .wrapped("asan.sh")
         .variable("ASAN_OPTIONS", "allocator_may_return_null=1")
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use crate::checkout::root;
-
-    #[test]
-    fn only_the_workspace_is_instrumented() {
-        assert_eq!(
-            super::tests(Path::new("folder")).to_string(),
-            "ASAN_OPTIONS=allocator_may_return_null=1 cargo test -p brigade-sys -p brigade-wire --lib \
-             --config 'build.rustc-workspace-wrapper=\"folder/xtask/asan.sh\"'"
-        );
-        assert!(root().join("xtask/asan.sh").exists());
-    }
 }

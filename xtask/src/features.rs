@@ -45,9 +45,7 @@ fn facade(resolution: &str, set: &str) -> Invocation {
 /// Returns a check in which a warning is an error: code that only some features use is one without
 /// them.
 fn check_strictly(arguments: &str) -> Invocation {
-    let wrapper = root().join("xtask/deny.sh");
-    let wrapper = format!("build.rustc-workspace-wrapper=\"{}\"", wrapper.display());
-    Invocation::cargo(&format!("check {arguments}")).arguments(["--config".to_owned(), wrapper])
+    Invocation::cargo(&format!("check {arguments}")).wrapped("deny.sh")
 }
 
 fn alone(resolution: &str, with_client: bool) -> impl Iterator<Item = (String, Invocation)> {

@@ -82,6 +82,13 @@ impl Invocation {
         }
     }
 
+    /// Compiles packages of the workspace with a script of xtask, and their dependencies as always.
+    pub(crate) fn wrapped(self, script: &str) -> Self {
+        let script = checkout::root().join("xtask").join(script);
+        let wrapper = format!("build.rustc-workspace-wrapper=\"{}\"", script.display());
+        self.arguments(["--config".to_owned(), wrapper])
+    }
+
     /// Counts the units that this call of cargo compiles.
     pub(crate) fn counted(mut self) -> Self {
         self.is_counted = true;

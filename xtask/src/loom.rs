@@ -1,13 +1,12 @@
 //! `cargo xtask loom`: runs the tests whose names contain `loom`, in every interleaving.
 //!
-//! The build has a profile in which only loom is optimized, because loom runs a test some ten
-//! thousand times. It has its own target folder, because otherwise `--cfg loom` in `RUSTFLAGS`
-//! would rebuild every dependency at each change between loom and other builds.
+//! Only packages of the workspace are compiled with `--cfg loom`, by a wrapper of the compiler, so
+//! their dependencies are those of the other tests. Cargo asks the wrapper, too, which `cfg` there
+//! are: the tables of dependencies for `cfg(loom)` count. That of xtask, none of whose code is
+//! compiled, selects the features that the dependencies have in the build of the tests.
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use crate::checkout::target_folder;
 use crate::invocation::Invocation;
 use crate::tools::Tools;
 
@@ -52,11 +51,10 @@ pub(crate) fn check_briefly() -> Result<(), String> {
 }
 
 fn build() -> Result<(), String> {
-    let target = target_folder();
-    in_target(&target, false).arguments(["--no-run".to_owned()]).counted().run()?;
+    models(false).arguments(["--no-run".to_owned()]).counted().run()?;
     // A filter without a match passes, so a renamed model could drop out of this check unnoticed.
     let list = ["--".to_owned(), "--list".to_owned()];
-    let listed = in_target(&target, false).arguments(list).output()?;
+    let listed = models(false).arguments(list).output()?;
     if count_crates(&listed) < CRATES.len() {
         let crates = CRATES.join(", ");
         return Err(format!(
@@ -67,7 +65,7 @@ fn build() -> Result<(), String> {
 }
 
 fn run_models(nextest: bool, preemptions: &str, filter: Option<&str>) -> Result<(), String> {
-    let tests = in_target(&target_folder(), nextest).variable(VARIABLE, preemptions);
+    let tests = models(nextest).variable(VARIABLE, preemptions);
     let filter = filter.map(|filter| ["-E".to_owned(), filter.to_owned()]);
     tests.arguments(filter.into_iter().flatten()).run()
 }
@@ -77,14 +75,11 @@ fn run_models(nextest: bool, preemptions: &str, filter: Option<&str>) -> Result<
 ///
 /// With nextest, each model has a process of its own. In one process they hold each other up,
 /// because loom maps and unmaps stacks all the time.
-fn in_target(target: &Path, nextest: bool) -> Invocation {
+fn models(nextest: bool) -> Invocation {
+    let command = if nextest { "nextest run" } else { "test" };
     let packages = CRATES.map(|name| format!("-p {name}")).join(" ");
-    let (command, profile) =
-        if nextest { ("nextest run", "--cargo-profile") } else { ("test", "--profile") };
-    let packages = format!("{packages} --no-default-features");
-    Invocation::cargo(&format!("{command} {packages} {profile} loom --lib loom"))
-        .variable("RUSTFLAGS", "--cfg loom")
-        .variable("CARGO_TARGET_DIR", &target.join("loom").to_string_lossy())
+    Invocation::cargo(&format!("{command} {packages} -p xtask --no-default-features --lib loom"))
+        .wrapped("loom.sh")
 }
 
 /// Returns the number of crates for which a harness lists tests, in a line such as `2 tests, 0
@@ -96,22 +91,17 @@ fn count_crates(listed: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::{count_crates, in_target};
+    use super::{count_crates, models};
+    use crate::checkout::root;
 
     #[test]
-    fn loom_has_its_own_target_folder() {
+    fn only_the_workspace_is_compiled_for_loom() {
+        let root = root().display().to_string();
         assert_eq!(
-            in_target(Path::new("target"), false).to_string(),
-            "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p brigade-sys \
-             -p brigade-wire -p brigade-task -p brigade-pool --no-default-features --profile loom --lib loom"
-        );
-        assert_eq!(
-            in_target(Path::new("target"), true).to_string(),
-            "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo nextest run -p brigade-sys \
-             -p brigade-wire -p brigade-task -p brigade-pool --no-default-features --cargo-profile \
-             loom --lib loom"
+            models(true).to_string().replace(&root, ""),
+            "cargo nextest run -p brigade-sys -p brigade-wire -p brigade-task -p brigade-pool \
+             -p xtask --no-default-features --lib loom \
+             --config 'build.rustc-workspace-wrapper=\"/xtask/loom.sh\"'"
         );
     }
 
