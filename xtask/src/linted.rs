@@ -13,11 +13,7 @@ use crate::invocation::Invocation;
 pub(crate) fn linted(arguments: &str) -> Invocation {
     // An environment variable instead of the option would also be one of the tests, some of which
     // run cargo.
-    let wrapper = root().join("xtask/lint.sh");
-    let wrapper = format!("build.rustc-workspace-wrapper=\"{}\"", wrapper.display());
-    Invocation::cargo(arguments)
-        .arguments(["--config".to_owned(), wrapper])
-        .variable("CLIPPY_ARGS", "-Dwarnings")
+    Invocation::cargo(arguments).wrapped("lint.sh").variable("CLIPPY_ARGS", "-Dwarnings")
 }
 
 /// Returns a call of cargo that runs examples of documentation, and looks for faults in it.

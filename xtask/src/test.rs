@@ -3,8 +3,8 @@
 //!
 //! The tests are linted and compiled in one pass: clippy's driver is also a compiler. Every program
 //! of a later step comes from that build. Only loom, asan, crash reports and pages of documentation
-//! have builds of their own, since their flags would invalidate all others; they are made beside the
-//! tests, many of which wait. The goal is 12 minutes from a clean clone on two cores.
+//! compile the workspace once more, since their flags would invalidate all others; that is done
+//! beside the tests, many of which wait. The goal is 12 minutes from a clean clone on two cores.
 
 #[cfg(test)]
 mod tests;
@@ -52,8 +52,8 @@ const REPETITIONS: (&str, &str) = ("BRIGADE_REPETITIONS", "all");
 /// Comparisons of the command with GNU parallel, which start hundreds of Perl programs.
 const PAIRS: &str = "package(brigade-cli)&test(/^pairs::/)";
 
-/// The chaos of clusters with two clients of one batch, which takes most of a minute with one server,
-/// and again with three.
+/// The chaos of clusters with two clients of one batch, which takes most of a minute with one
+/// server, and again with three.
 const TWO_CLIENTS: &str = "package(brigade-cluster)&test(/^mixed::/)";
 
 /// The groups of steps, which CI runs side by side.
