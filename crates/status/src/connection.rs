@@ -15,7 +15,6 @@ use brigade_sys::poller::Interest;
 
 use crate::request::{HEAD_LIMIT, parse};
 use crate::site::{Answer, Site};
-use crate::source::Source;
 
 /// The time for the head of a request. Slower clients are dropped.
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
@@ -98,12 +97,7 @@ impl Connection {
 
     /// Continues when the socket is ready. `accepts_followers` is `false` if too many clients
     /// follow the events already.
-    pub(crate) fn ready<S: Source>(
-        &mut self,
-        site: &Site<S>,
-        accepts_followers: bool,
-        now: Monotonic,
-    ) -> Fate {
+    pub(crate) fn ready(&mut self, site: &Site, accepts_followers: bool, now: Monotonic) -> Fate {
         let result = match &mut self.phase {
             Phase::Head(_) => self.read_head(site, accepts_followers, now),
             Phase::Response(_) => self.write(now),
@@ -144,9 +138,9 @@ impl Connection {
         }
     }
 
-    fn read_head<S: Source>(
+    fn read_head(
         &mut self,
-        site: &Site<S>,
+        site: &Site,
         accepts_followers: bool,
         now: Monotonic,
     ) -> io::Result<Fate> {

@@ -15,7 +15,6 @@ use brigade_sys::wait::Waker;
 
 use crate::connection::{Connection, Fate};
 use crate::site::Site;
-use crate::source::Source;
 
 /// The largest number of clients at once.
 pub(crate) const CONNECTION_LIMIT: usize = 64;
@@ -31,8 +30,8 @@ const LISTENER: u64 = 1;
 /// The token of the first client. Later ones have higher tokens.
 const FIRST_CLIENT: u64 = 2;
 
-pub(crate) struct EventLoop<S> {
-    site: Site<S>,
+pub(crate) struct EventLoop {
+    site: Site,
     listener: TcpListener,
     poller: Poller,
     connections: BTreeMap<u64, Connection>,
@@ -42,9 +41,9 @@ pub(crate) struct EventLoop<S> {
     accepts_from: Option<Monotonic>,
 }
 
-impl<S: Source> EventLoop<S> {
+impl EventLoop {
     /// Creates a loop that ends when `end` wakes, which must exist as long as the loop.
-    pub(crate) fn new(site: Site<S>, listener: TcpListener, end: &Waker) -> io::Result<Self> {
+    pub(crate) fn new(site: Site, listener: TcpListener, end: &Waker) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let poller = Poller::new()?;
         poller.add(end, END)?;

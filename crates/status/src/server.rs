@@ -80,7 +80,16 @@ impl StatusServerBuilder {
         address: impl ToSocketAddrs,
         source: impl Source,
     ) -> Result<StatusServer, ServeError> {
-        let listener = self.listen(address)?;
+        let addresses = address.to_socket_addrs().map_err(ServeError::Resolve)?;
+        self.start(&addresses.collect::<Vec<_>>(), Box::new(source))
+    }
+
+    fn start(
+        self,
+        addresses: &[SocketAddr],
+        source: Box<dyn Source>,
+    ) -> Result<StatusServer, ServeError> {
+        let listener = self.listen(addresses)?;
         let address = listener.local_addr().map_err(ServeError::Start)?;
         let end = Waker::new().map_err(ServeError::Start)?;
         let site = Site::new(source, self.names);
@@ -92,9 +101,9 @@ impl StatusServerBuilder {
         Ok(StatusServer { address, end, thread: Some(thread), origin: Origin::here() })
     }
 
-    fn listen(&self, address: impl ToSocketAddrs) -> Result<TcpListener, ServeError> {
+    fn listen(&self, addresses: &[SocketAddr]) -> Result<TcpListener, ServeError> {
         let mut failure = None;
-        for address in address.to_socket_addrs().map_err(ServeError::Resolve)? {
+        for &address in addresses {
             if !self.allows_remote && !address.ip().to_canonical().is_loopback() {
                 return Err(ServeError::NotLoopback(address));
             }

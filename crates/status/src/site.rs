@@ -15,8 +15,8 @@ use crate::response::{self, Body, NO_CONTENT_POLICY, Status};
 use crate::source::{Source, Terms};
 
 /// The resources of a server.
-pub(crate) struct Site<S> {
-    source: S,
+pub(crate) struct Site {
+    source: Box<dyn Source>,
     /// Names of this server in `Host` fields, besides its address and `localhost`.
     names: Vec<String>,
     program: String,
@@ -40,8 +40,8 @@ struct About<'a> {
     terms: Terms,
 }
 
-impl<S: Source> Site<S> {
-    pub(crate) fn new(source: S, names: Vec<String>) -> Self {
+impl Site {
+    pub(crate) fn new(source: Box<dyn Source>, names: Vec<String>) -> Self {
         let program = std::env::args_os().next().unwrap_or_default();
         let program = std::path::Path::new(&program).file_name().unwrap_or_default();
         Self { source, names, program: program.to_string_lossy().into_owned() }
