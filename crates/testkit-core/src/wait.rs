@@ -25,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// The condition is a level, not an edge: it is checked until it holds, so no signal can be missed.
 #[track_caller]
 pub fn wait_until(what: &str, bound: Duration, mut condition: impl FnMut() -> bool) {
-    wait_for(what, bound, || condition().then_some(()));
+    wait(what, bound, &mut condition);
 }
 
 /// Like [`wait_until`], for a condition that comes with a value.
@@ -33,11 +33,19 @@ pub fn wait_until(what: &str, bound: Duration, mut condition: impl FnMut() -> bo
 /// # Panics
 /// Panics with `what` if there is no value within `bound`.
 #[track_caller]
-pub fn wait_for<T>(what: &str, bound: Duration, look: impl FnMut() -> Option<T>) -> T {
-    match look_until(bound, look) {
-        Some(found) => found,
-        None => panic!("timed out after {bound:?} waiting for {what}"),
-    }
+pub fn wait_for<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+    let mut found = None;
+    wait(what, bound, &mut || {
+        found = look();
+        found.is_some()
+    });
+    found.expect("the wait has ended")
+}
+
+/// The wait itself, which is compiled once for all conditions.
+#[track_caller]
+fn wait(what: &str, bound: Duration, condition: &mut dyn FnMut() -> bool) {
+    assert!(look_until(bound, condition), "timed out after {bound:?} waiting for {what}");
 }
 
 /// Like [`wait_for`], and says more than the name of the condition if it does not come true.
@@ -48,25 +56,31 @@ pub fn wait_for<T>(what: &str, bound: Duration, look: impl FnMut() -> Option<T>)
 pub fn wait_or_explain<T>(
     what: &str,
     bound: Duration,
-    look: impl FnMut() -> Option<T>,
+    mut look: impl FnMut() -> Option<T>,
     explain: impl FnOnce() -> String,
 ) -> T {
-    match look_until(bound, look) {
+    let mut found = None;
+    look_until(bound, &mut || {
+        found = look();
+        found.is_some()
+    });
+    match found {
         Some(found) => found,
         None => panic!("timed out after {bound:?} waiting for {what}: {}", explain()),
     }
 }
 
-fn look_until<T>(bound: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+/// Returns `true` if the condition holds in time.
+fn look_until(bound: Duration, condition: &mut dyn FnMut() -> bool) -> bool {
     let begin = Instant::now();
     loop {
         // The time is read before the look, so that a slow look counts in favor of the condition.
         let waited = begin.elapsed();
-        if let Some(found) = look() {
-            return Some(found);
+        if condition() {
+            return true;
         }
         if waited >= bound {
-            return None;
+            return false;
         }
         pause(LOOK_AGAIN);
     }

@@ -15,7 +15,6 @@ use brigade::{Executor, Key, Pool, TaskErrorKind};
 use brigade_cluster::{Cluster, Node, Priority, Requirements, RunningNode};
 use brigade_codec::chain;
 use brigade_testkit::{BOUND, NatsServer, Watchdog, pause, wait_until};
-use tokio::runtime;
 
 static DOUBLE: Key<u64, u64> = Key::new("double/1", double);
 static REVERSE: Key<Vec<u8>, Vec<u8>> = Key::new("reverse/1", reverse);
@@ -127,9 +126,8 @@ fn programs_that_start_at_once_create_one_queue() {
 #[test]
 fn a_queue_whose_subjects_belong_to_another_stream_is_refused() {
     with_server(|server| {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let client = async_nats::connect(server.url()).await.unwrap();
+        crate::run(async {
+            let client = crate::connect(&server.url()).await;
             let subjects = vec!["brigade.taken.>".to_owned()];
             let config =
                 stream::Config { name: "theirs".to_owned(), subjects, ..Default::default() };

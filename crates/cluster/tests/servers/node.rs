@@ -153,10 +153,8 @@ fn connect(urls: &str, lease: Duration) -> Cluster {
 
 /// Returns the number of messages in a stream whose subjects match a filter.
 fn messages(urls: &str, stream: &str, filter: &str) -> usize {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let urls: Vec<&str> = urls.split(", ").flat_map(|urls| urls.split(',')).collect();
-        let client = async_nats::connect(urls).await.unwrap();
+    crate::run(async {
+        let client = crate::connect(urls).await;
         let stream = jetstream::new(client).get_stream_no_info(stream).await.unwrap();
         match stream.info_with_subjects(filter).await {
             Ok(mut info) => {
@@ -174,9 +172,8 @@ fn messages(urls: &str, stream: &str, filter: &str) -> usize {
 
 /// Removes the messages with a subject.
 fn purge(urls: &str, stream: &str, subject: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let client = async_nats::connect(urls).await.unwrap();
+    crate::run(async {
+        let client = crate::connect(urls).await;
         let stream = jetstream::new(client).get_stream(stream).await.unwrap();
         stream.purge().filter(subject).await.unwrap();
     });
@@ -189,9 +186,8 @@ fn recorded_outcomes(urls: &str) -> u64 {
 
 /// Returns the number of messages that a stream has taken.
 fn stored(urls: &str, stream: &str) -> u64 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let client = async_nats::connect(urls).await.unwrap();
+    crate::run(async {
+        let client = crate::connect(urls).await;
         let stream = jetstream::new(client).get_stream(stream).await.unwrap();
         stream.cached_info().state.last_sequence
     })
@@ -717,10 +713,9 @@ fn a_task_of_another_version_gets_its_own_outcome() {
     let cluster = Cluster::connect(server.url()).unwrap();
     let batch = cluster.batch("b").unwrap();
     let item = batch.submit("item", &DOUBLE, 1).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = |key: &str| format!("brigade.default.outcome.{}", key.replace('/', "."));
-    runtime.block_on(async {
-        let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    crate::run(async {
+        let jetstream = jetstream::new(crate::connect(&server.url()).await);
         let tasks = jetstream.get_stream("BRIGADE_default_TASKS").await.unwrap();
         let begun = Instant::now();
         let task = loop {
@@ -753,8 +748,8 @@ fn a_task_of_another_version_gets_its_own_outcome() {
     let report = letters[0].history[0].incident.to_string();
     assert!(report.contains("another version"), "{report}");
     wait_until("the single task has its outcome", BOUND, || {
-        runtime.block_on(async {
-            let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+        crate::run(async {
+            let jetstream = jetstream::new(crate::connect(&server.url()).await);
             let outcomes = jetstream.get_stream("BRIGADE_default_OUTCOMES").await.unwrap();
             outcomes.get_last_raw_message_by_subject(&outcome("~client/77")).await.is_ok()
         })

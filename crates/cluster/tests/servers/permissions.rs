@@ -79,7 +79,7 @@ fn watched(server: &NatsServer, user: &str) -> (Runtime, async_nats::Client, Rec
             }
             async {}
         });
-    let client = runtime.block_on(options.connect(server.url())).unwrap();
+    let client = crate::block_on(&runtime, options.connect(vec![server.url().as_str()])).unwrap();
     (runtime, client, refusals)
 }
 
@@ -125,7 +125,8 @@ fn a_client_and_an_observer_cannot_do_what_a_node_does() {
         ] {
             let (runtime, client, refusals) = watched(server, user);
             for subject in subjects {
-                runtime.block_on(client.publish(*subject, "".into())).unwrap();
+                crate::block_on(&runtime, client.publish((*subject).to_owned(), "".into()))
+                    .unwrap();
                 let refusal = refusals.recv_timeout(BOUND).unwrap();
                 assert!(refusal.contains(&format!("Publish to \"{subject}\"")), "{refusal}");
             }
@@ -156,7 +157,7 @@ fn only_the_owner_may_administer_the_streams() {
                 ["$JS.API.ACCOUNT.PURGE.BRIGADE", "$JS.API.STREAM.NAMES", "$SYS.REQ.SERVER.PING"];
             let subjects = STREAMS.into_iter().flat_map(of_stream).chain(whole.map(str::to_owned));
             for subject in subjects {
-                runtime.block_on(client.publish(subject.clone(), "".into())).unwrap();
+                crate::block_on(&runtime, client.publish(subject.clone(), "".into())).unwrap();
                 let refusal = refusals.recv_timeout(BOUND).unwrap();
                 assert!(
                     refusal.contains(&format!("Publish to \"{subject}\"")),
@@ -180,7 +181,8 @@ fn a_login_listens_only_to_what_it_needs() {
         ] {
             let (runtime, client, refusals) = watched(server, user);
             for subject in subjects.into_iter().chain([">", "$SYS.>"]) {
-                let _subscription = runtime.block_on(client.subscribe(subject)).unwrap();
+                let _subscription =
+                    crate::block_on(&runtime, client.subscribe(subject.to_owned())).unwrap();
                 let refusal = refusals.recv_timeout(BOUND).unwrap();
                 let expected = format!("Subscription to \"{subject}\"");
                 assert!(refusal.contains(&expected), "{user}: {refusal}");
