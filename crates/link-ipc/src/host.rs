@@ -99,11 +99,8 @@ pub fn host_end(token: Token, limit: usize, path: &Path) -> io::Result<(HostEnd,
 }
 
 impl LinkSender for HostSender {
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        let size = head.len() + payload.len();
-        if size > self.limit {
-            return Err(LinkError::TooLarge { size, limit: self.limit });
-        }
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        LinkError::size_within(self.limit, head, payload)?;
         let mut outgoing = self.outgoing.lock();
         let mut offset = 0;
         if outgoing.waiting.is_empty() {

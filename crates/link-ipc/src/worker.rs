@@ -60,11 +60,8 @@ pub fn worker_end(channels: Channels, limit: usize) -> WorkerEnd {
 }
 
 impl LinkSender for WorkerSender {
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        let size = head.len() + payload.len();
-        if size > self.limit {
-            return Err(LinkError::TooLarge { size, limit: self.limit });
-        }
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        let size = LinkError::size_within(self.limit, head, payload)?;
         let mut offset = 0;
         loop {
             let consumed = self.consumed.load(Ordering::Relaxed);

@@ -81,8 +81,8 @@ struct RingHostReceiver {
 struct RingHostSender(Arc<Mutex<ring::HostEnd>>);
 
 impl LinkSender for RingHostSender {
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        self.0.lock().expect("no panic").send(head, payload)
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        self.0.lock().expect("no panic").send_unannounced(head, payload)
     }
 
     fn send_words(&mut self, head: &[u64], payload: &[u8]) -> Result<(), LinkError> {

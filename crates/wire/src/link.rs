@@ -23,16 +23,17 @@ pub trait LinkSender: Send {
     /// # Errors
     /// [`LinkError::TooLarge`] leaves the link usable; after any other error nothing can be sent
     /// any more.
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError>;
+    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        self.send_unannounced(head, payload)?;
+        self.announce()
+    }
 
     /// Like [`send`](Self::send), but may leave a sleeping receiver asleep until
     /// [`announce`](Self::announce).
     ///
     /// # Errors
     /// Like `send`.
-    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        self.send(head, payload)
-    }
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError>;
 
     /// Like [`send_unannounced`](Self::send_unannounced), with the words of a head of at most
     /// [`HEAD_WORDS`]. Short messages are sent from registers.
@@ -101,10 +102,6 @@ fn send_as_bytes<S: LinkSender + ?Sized>(
 }
 
 impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        (**self).send(head, payload)
-    }
-
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         (**self).send_unannounced(head, payload)
     }
@@ -211,6 +208,18 @@ pub enum LinkError {
     /// A system call failed.
     #[error("cannot send or receive on the link")]
     Io(#[source] io::Error),
+}
+
+impl LinkError {
+    /// Returns the size of a message, unless it is above the limit.
+    ///
+    /// # Errors
+    /// [`TooLarge`](Self::TooLarge).
+    #[inline]
+    pub fn size_within(limit: usize, head: &[u8], payload: &[u8]) -> Result<usize, Self> {
+        let size = head.len() + payload.len();
+        if size <= limit { Ok(size) } else { Err(Self::TooLarge { size, limit }) }
+    }
 }
 
 /// Arguments and values from this size on are stored in an arena, if there is one. This costs two

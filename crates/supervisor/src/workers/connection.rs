@@ -75,11 +75,6 @@ macro_rules! on_end {
 
 impl LinkSender for HostLink {
     #[inline]
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        on_end!(self, end => end.send(head, payload))
-    }
-
-    #[inline]
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         on_end!(self, end => end.send_unannounced(head, payload))
     }

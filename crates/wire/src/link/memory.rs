@@ -64,11 +64,8 @@ impl EndMark for MemoryEnd {
 }
 
 impl LinkSender for MemorySender {
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        let size = head.len() + payload.len();
-        if size > self.limit {
-            return Err(LinkError::TooLarge { size, limit: self.limit });
-        }
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        LinkError::size_within(self.limit, head, payload)?;
         self.channel.send(Some([head, payload].concat())).map_err(|_| LinkError::Closed)
     }
 }

@@ -194,17 +194,9 @@ impl HostEnd {
 }
 
 impl LinkSender for HostEnd {
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        self.send_unannounced(head, payload)?;
-        self.announce()
-    }
-
     #[inline]
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        let size = head.len() + payload.len();
-        if size > self.limit {
-            return Err(LinkError::TooLarge { size, limit: self.limit });
-        }
+        let size = LinkError::size_within(self.limit, head, payload)?;
         let mut offset = 0;
         // An empty message still needs one fragment.
         let mut whole = false;

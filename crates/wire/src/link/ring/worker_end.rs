@@ -60,17 +60,9 @@ impl WorkerEnd {
 }
 
 impl LinkSender for WorkerSender {
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        self.send_unannounced(head, payload)?;
-        self.announce()
-    }
-
     #[inline]
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
-        let size = head.len() + payload.len();
-        if size > self.limit {
-            return Err(LinkError::TooLarge { size, limit: self.limit });
-        }
+        let size = LinkError::size_within(self.limit, head, payload)?;
         let mut offset = 0;
         loop {
             match self.producer.push(head, payload, offset)? {
