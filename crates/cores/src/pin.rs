@@ -61,12 +61,6 @@ impl CpuSet {
         Ok(Pinned { requested: self.clone(), effective: Self::of_current_thread()? })
     }
 
-    /// Pins another thread; only the main thread if `tid` is a process id.
-    pub fn pin_thread(&self, tid: u32) -> Result<Pinned, PinError> {
-        affinity::set_of_thread(tid, self.words()).map_err(|source| self.refused(source))?;
-        Ok(Pinned { requested: self.clone(), effective: Self::of_thread(tid)? })
-    }
-
     /// Runs `f` with the calling thread pinned to these cpus, and restores the thread's mask
     /// afterwards, even if `f` panics.
     ///

@@ -33,15 +33,10 @@ pub fn of_thread(tid: u32) -> io::Result<Vec<u64>> {
 /// # Errors
 /// `EINVAL` if no cpu remains.
 pub fn set_current(mask: &[u64]) -> io::Result<()> {
-    set(0, mask)
-}
-
-/// Restricts the thread `tid`; a process id stands for the process's main thread only.
-///
-/// # Errors
-/// Like [`set_current`]; `ESRCH` if there is no such thread, `EPERM` if it belongs to another user.
-pub fn set_of_thread(tid: u32, mask: &[u64]) -> io::Result<()> {
-    set(thread_id(tid)?, mask)
+    // SAFETY: the kernel reads the given number of bytes, all of which belong to `mask`.
+    let result =
+        unsafe { syscall!(libc::SYS_sched_setaffinity, 0, size_of_val(mask), mask.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Runs `f` with the calling thread restricted to `mask`, and restores the thread's mask
@@ -100,13 +95,6 @@ fn get(tid: libc::pid_t) -> io::Result<Vec<u64>> {
         }
         words *= 2;
     }
-}
-
-fn set(tid: libc::pid_t, mask: &[u64]) -> io::Result<()> {
-    // SAFETY: the kernel reads the given number of bytes, all of which belong to `mask`.
-    let result =
-        unsafe { syscall!(libc::SYS_sched_setaffinity, tid, size_of_val(mask), mask.as_ptr()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
