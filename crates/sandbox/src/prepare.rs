@@ -146,20 +146,25 @@ mod tests {
         let word = |code: u16, jf: u8, k: i64| {
             u64::from(code) | u64::from(jf) << 24 | u64::try_from(k).unwrap() << 32
         };
-        let refused = i64::from(libc::SECCOMP_RET_ERRNO) | i64::from(libc::EAGAIN);
-        let filter = vec![
-            word(0x20, 0, 0),
-            word(0x15, 1, libc::SYS_clone),
-            word(0x06, 0, refused),
-            word(0x06, 0, libc::SECCOMP_RET_ALLOW.into()),
-        ];
-        let thread = std::thread::spawn(|| {
-            let busy = Confinement { filters: vec![filter], ..Confinement::default() };
-            busy.restrictions(None).apply().unwrap();
-            let error = Sandbox::strict().best_effort().prepare().map(|it| it.report.to_string());
-            assert!(error.unwrap_err().to_string().contains("cannot make its trial"));
-        });
-        thread.join().unwrap();
+        for (call, error) in
+            [(libc::SYS_clone, libc::EAGAIN), (libc::SYS_landlock_restrict_self, libc::ENOMEM)]
+        {
+            let refused = i64::from(libc::SECCOMP_RET_ERRNO) | i64::from(error);
+            let filter = vec![
+                word(0x20, 0, 0),
+                word(0x15, 1, call),
+                word(0x06, 0, refused),
+                word(0x06, 0, libc::SECCOMP_RET_ALLOW.into()),
+            ];
+            let thread = std::thread::spawn(|| {
+                let busy = Confinement { filters: vec![filter], ..Confinement::default() };
+                busy.restrictions(None).apply().unwrap();
+                let report =
+                    Sandbox::strict().best_effort().prepare().map(|it| it.report.to_string());
+                assert!(report.unwrap_err().to_string().contains("cannot make its trial"));
+            });
+            thread.join().unwrap();
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Restrictions {
     /// at once.
     ///
     /// # Errors
-    /// If no process can be started, which says nothing of the rights.
+    /// If there is no process, descriptor or memory for it, which says nothing of the rights.
     pub fn probe(&self) -> io::Result<Result<(), (&'static str, io::Error)>> {
         let mut stack: Box<[MaybeUninit<u128>]> =
             vec![MaybeUninit::uninit(); STACK_BYTES / size_of::<u128>()].into();
@@ -45,7 +45,11 @@ impl Restrictions {
         }
         // SAFETY: the child is ours; a null pointer takes no status. No signal interrupts it.
         unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) };
-        Ok(shared.result)
+        let shortage = [libc::EAGAIN, libc::EMFILE, libc::ENFILE, libc::ENOMEM].map(Some);
+        match shared.result {
+            Err((_, error)) if shortage.contains(&error.raw_os_error()) => Err(error),
+            result => Ok(result),
+        }
     }
 }
 
