@@ -25,6 +25,9 @@ impl<T: TaskData> Scheduler<T> {
         let productive = entry.completed > 0 || !interrupted.is_empty();
         entry.pending_kill = None;
         let in_flight = self.workers.take_in_flight(worker.slot);
+        if *gone {
+            self.tasks.give_back_of(worker);
+        }
         let keeps_slot = !gone && self.settings.exclusive_slots;
         self.leave(
             worker.slot,

@@ -2,8 +2,8 @@
 //!
 //! A task takes what it needs when it is sent to a worker, and gives it back when it leaves the
 //! worker: when it has ended, waits again, or pauses. What a worker uses is free only when its
-//! process is gone, so nothing is given back when it is killed, nor when its death is reported
-//! before. [`Lanes`] has the order.
+//! process is gone, so nothing is given back when it is killed, when its death is reported before,
+//! or when the task was its last one. [`Lanes`] has the order.
 
 use std::collections::BTreeMap;
 
@@ -124,6 +124,12 @@ impl Resources {
 
 #[cfg(test)]
 impl Resources {
+    /// Returns what is left to workers.
+    pub(crate) fn left(&self) -> Vec<(WorkerId, Needs)> {
+        let needs = |grant: &Grant| grant.parts().map(|(need, _)| need).collect::<Vec<_>>();
+        self.left.iter().map(|(worker, grant)| (*worker, needs(grant).into())).collect()
+    }
+
     /// Panics if something taken is not with the task that runs and needs it. Returns the tasks
     /// that wait, with what they need.
     pub(crate) fn check<'a>(

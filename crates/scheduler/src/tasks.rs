@@ -292,6 +292,11 @@ impl<T: TaskData> Tasks<T> {
         queued.len() + reserved + paused + self.check_needs(resources)
     }
 
+    /// Returns what is left to workers.
+    pub(crate) fn left(&self) -> Vec<(WorkerId, brigade_base::Needs)> {
+        self.resources.left()
+    }
+
     fn check_needs(&self, resources: &[Resource]) -> usize {
         let is_assigned = |key: &TaskKey| matches!(self[*key].state(), TaskState::Assigned { .. });
         let with_needs = |key| Some((key, self.entries.needs(key)?));

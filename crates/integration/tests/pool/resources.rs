@@ -1,9 +1,11 @@
 //! Checks counted resources: who runs, who waits, and what a task learns of its share.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use brigade::{
-    Pool, PoolError, Resource, Retry, SubmitErrorKind, TaskErrorKind, TaskState, worker,
+    Pool, PoolBuilder, PoolError, Resource, Retry, SubmitErrorKind, TaskErrorKind, TaskState,
+    worker,
 };
 use brigade_testkit::{BOUND, Gate, Pass, pass, wait_until};
 
@@ -64,39 +66,58 @@ fn what_a_dead_worker_had_is_free_again() {
     assert_eq!(all.0, Some(vec![0, 1]));
 }
 
-/// Ends with memory that takes long to be cleaned up.
-fn ends_with_memory(aborts: bool) -> usize {
-    let memory = std::hint::black_box(vec![1_u8; 512 << 20]);
-    if aborts {
-        std::process::abort();
+/// Writes the number of its process, which ends with memory that takes long to be cleaned up.
+fn ends_with_memory((file, way): (PathBuf, String)) {
+    std::fs::write(file, std::process::id().to_string()).unwrap();
+    let memory = std::hint::black_box(vec![1_u8; MEMORY]);
+    match &way[..] {
+        "abort" => std::process::abort(),
+        "return" => std::mem::forget(memory),
+        _ => std::thread::park_timeout(BOUND),
     }
-    std::thread::park_timeout(BOUND);
-    memory.len()
 }
+
+const MEMORY: usize = 256 << 20;
 
 #[test]
 fn nobody_shares_a_piece_with_a_process_that_is_ending() {
-    let builder = || Pool::builder().workers(1);
-    let counted = builder().resource("gpu", Resource::Indexed(1)).build().unwrap();
-    let by_slot = builder().env_per_slot(|slot| [("GPU", slot.to_string())]).build().unwrap();
-    for (pool, gpus) in [(&counted, 1), (&by_slot, 0)] {
-        for way in 0..6 {
-            pool.warm_up().unwrap();
-            let pid = pool.worker_pids()[0];
-            let limit = if way % 3 == 0 { Duration::from_millis(700) } else { 2 * BOUND };
+    let folder = tempfile::tempdir().unwrap();
+    let plain = || Pool::builder().workers(1);
+    let fresh = || plain().fresh_process_per_task();
+    let counted = |it: PoolBuilder| it.resource("gpu", Resource::Indexed(1)).build().unwrap();
+    let by_slot =
+        |it: PoolBuilder| it.env_per_slot(|slot| [("GPU", slot.to_string())]).build().unwrap();
+    let exists = |file: PathBuf| {
+        let pid = std::fs::read_to_string(file).unwrap();
+        std::path::Path::new("/proc").join(pid).exists()
+    };
+    let ways = ["deadline", "kill", "abort", "return"];
+    for (number, (pool, gpus, ways)) in [
+        (counted(plain()), 1, &ways[..3]),
+        (by_slot(plain()), 0, &ways[..3]),
+        (counted(fresh()), 1, &ways[..]),
+        (by_slot(fresh()), 0, &ways[..]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for &way in ways {
+            let file = folder.path().join(format!("{number} {way}"));
+            let limit = Duration::from_millis(if way == "deadline" { 500 } else { 60_000 });
             let ends = pool.task(ends_with_memory).deadline(limit);
             let ends = if gpus > 0 { ends.needs("gpu", gpus) } else { ends };
-            let ends = ends.submit(way % 3 == 2).unwrap();
-            let exists = |pid: u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
-            let task = pool.task(exists);
-            let task = if gpus > 0 { task.needs("gpu", gpus) } else { task };
-            let next = task.submit(pid).unwrap();
-            if way % 3 == 1 {
-                wait_until("a lot of memory", BOUND, || resident_of(pid) > 500 << 20);
+            let ends = ends.submit((file.clone(), way.to_owned())).unwrap();
+            let next = pool.task(exists);
+            let next = if gpus > 0 { next.needs("gpu", gpus) } else { next };
+            let next = next.submit(file.clone()).unwrap();
+            if way == "kill" {
+                let pid = || std::fs::read_to_string(&file).unwrap_or_default();
+                let has_memory = || pid().parse().is_ok_and(|pid| resident_of(pid) > MEMORY);
+                wait_until("a lot of memory", BOUND, has_memory);
                 assert!(ends.kill());
             }
-            assert!(ends.wait().is_err());
-            assert!(!next.wait().unwrap(), "{way}: the process still exists");
+            assert_eq!(ends.wait().is_ok(), way == "return", "{number}, {way}");
+            assert!(!next.wait().unwrap(), "{number}, {way}: the process still exists");
         }
     }
 }

@@ -54,7 +54,11 @@ impl PoolBuilder {
         if supervisor.thread.is_none() {
             supervisor.connector = config.link.connector()?;
         }
-        let copies = self.is_fresh && can_copy(supervisor) && self.initializer.is_none();
+        // The host does not know when a copy is gone, and others wait for what it has.
+        let by_slot = supervisor.env.is_by_slot();
+        let is_shared = config.scheduler.resources.is_empty() && !by_slot;
+        let copies =
+            self.is_fresh && is_shared && can_copy(supervisor) && self.initializer.is_none();
         config.scheduler.copies = copies;
         if copies {
             supervisor.copies = Some(config.scheduler.stop_grace);
@@ -63,7 +67,7 @@ impl PoolBuilder {
         if self.is_fresh {
             config.scheduler.max_tasks = if copies { None } else { Some(1) };
         }
-        let ahead = self.is_fresh && !copies && cores.is_none();
+        let ahead = self.is_fresh && !copies && !by_slot && cores.is_none();
         let spare = self.spare_workers.unwrap_or(if ahead { workers } else { 0 });
         require(workers.saturating_add(spare) <= MAX_WORKERS, "spare_workers", || {
             format!("with `workers` ({workers}), must be at most {MAX_WORKERS}, but is {spare}")

@@ -140,11 +140,12 @@ impl PoolBuilder {
     /// worker, too, which is replaced.
     ///
     /// A worker runs one task and is replaced where it cannot or should not copy itself: with
-    /// [`Start::Exec`], an initializer, a sandbox, limits or `max_worker_rss`, over ipc, if `main`
-    /// starts threads before `init`, and if this process is number 1 of its container (start the
-    /// container with an init, such as `docker run --init`). Then, except for such threads, as many
-    /// [spare workers](Self::spare_workers) as there are [`workers`](Self::workers) are kept ready,
-    /// or none if workers are pinned, unless that was set.
+    /// [`Start::Exec`], an initializer, a sandbox, limits or `max_worker_rss`, resources or
+    /// `env_per_slot`, over ipc, if `main` starts threads before `init`, and if this process is
+    /// number 1 of its container (start the container with an init, such as `docker run --init`).
+    /// Then, except for such threads, as many [spare workers](Self::spare_workers) as there are
+    /// [`workers`](Self::workers) are kept ready, or none if workers are pinned or slots have
+    /// environments of their own, unless that was set.
     ///
     /// ```no_run
     /// fn compile(source: String) -> Result<Vec<u8>, String> {

@@ -63,6 +63,13 @@ impl World {
 
     /// Checks everything that holds after each event.
     pub(super) fn check(&mut self, before: &Before) {
+        let left = self.scheduler.tasks.left();
+        for (worker, _) in &left {
+            let fake = self.workers.get(&worker.slot).filter(|fake| fake.id == *worker);
+            let leaves = fake.is_some_and(|fake| fake.stop_asked || fake.doomed);
+            assert!(leaves || self.unreaped.contains(worker), "{worker} has nothing to give back");
+        }
+        self.model.set_left(left);
         self.check_tasks();
         if !self.ended {
             self.check_workers(before);

@@ -85,6 +85,17 @@ fn a_worker_that_has_only_to_skip_is_idle_at_a_quiesce() {
     assert!(world.workers.is_empty());
 }
 
+#[test]
+fn a_worker_that_is_being_started_is_stopped_at_a_quiesce() {
+    let mut world = World::new(settings(1));
+    let task = world.submit(0);
+    world.cancel(task);
+    world.event(Event::Quiesce);
+    assert!(world.scheduler.is_losing_workers(), "a quiesce waits for it");
+    world.run_dry();
+    assert!(world.workers.is_empty());
+}
+
 /// Drains a pool whose tasks stop their own workers by a signal.
 fn drain_of_stoppers(tasks: usize, retries: u32) -> (World, Duration) {
     let mut world = started(settings(1));

@@ -333,15 +333,9 @@ impl Model {
         })
     }
 
-    /// Records that a worker is reported dead before it is gone, with what its task has taken.
-    pub(super) fn leave_with(&mut self, worker: WorkerId, id: u64) {
-        let task = self.tasks.get(&id).filter(|task| task.waits_for_resources());
-        let needs = task.and_then(|task| task.constraints.needs.clone());
-        self.left.extend(needs.map(|needs| (worker, needs)));
-    }
-
-    pub(super) fn reaped(&mut self, worker: WorkerId) {
-        self.left.retain(|(left_to, _)| *left_to != worker);
+    /// Records what workers still have whose tasks have left them.
+    pub(super) fn set_left(&mut self, left: Vec<(WorkerId, Needs)>) {
+        self.left = left;
     }
 
     /// Records that its worker overwrote its state word, so that it counts as started.

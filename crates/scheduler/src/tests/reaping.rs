@@ -1,6 +1,6 @@
 //! Ends and reaps the processes of fake workers.
 
-use super::fake_worker::{FakeWorker, FrameState};
+use super::fake_worker::FakeWorker;
 use super::world::World;
 use crate::Event;
 
@@ -11,9 +11,6 @@ impl World {
         let gone = !self.killed_at_once.contains(&fake.id) || fake.begun % 4 == 3;
         if !gone {
             self.unreaped.push(fake.id);
-            for frame in fake.frames.iter().filter(|it| it.state != FrameState::Revoked) {
-                self.model.leave_with(fake.id, frame.id.get());
-            }
         }
         gone
     }
@@ -21,7 +18,6 @@ impl World {
     /// Reaps all processes that were reported dead.
     pub(super) fn reap(&mut self) {
         while let Some(worker) = self.unreaped.pop() {
-            self.model.reaped(worker);
             self.event(Event::Reaped { worker });
         }
     }
