@@ -6,7 +6,8 @@
 //! - the copies of pools in a fork, which belong to another process,
 //! - everything, in a worker or in a task on a thread: the pool of the task would wait for it.
 //!
-//! A pool that another thread is ending is waited for.
+//! A pool that another thread is ending is waited for. One whose own thread ends the process cannot
+//! be: that thread has to drive it.
 
 use std::sync::{Arc, Once, Weak};
 
@@ -45,6 +46,11 @@ fn end_all() {
         drive.begin_shutdown(mode(drive));
     }
     for drive in living {
+        if drive.shared().is_own_thread() {
+            tracing::warn!(
+                "a callback or a waker ends the process, and tasks of its pool are lost"
+            );
+        }
         // A broken pool has reported its reason to every task.
         let _ = drive.shutdown(mode(&drive), None);
         // What the program has put into the pool is not dropped while its other threads run.
