@@ -178,6 +178,9 @@ mod server;
 /// `#[tokio::main]` starts the threads of its runtime first. Make `main` an ordinary function, call
 /// `init`, and then build the runtime.
 ///
+/// A worker has no arguments of the program: `std::env::args` has the one name `brigade-worker`.
+/// What a task has to know of them goes into its argument, or into that of an initializer.
+///
 /// In tests, the harness does not capture what tasks print, because they run in other processes.
 pub fn init() {
     brigade_worker::init_with(brigade_pool::CONNECTORS);

@@ -40,6 +40,8 @@ impl Helper {
         // The stack of a panic takes seconds on a busy machine, because the program is not
         // optimized and has much to read.
         command.env("RUST_BACKTRACE", "0");
+        // An entry may be any text. Workers get it like all others.
+        command.env("=x", "1");
         Self { command, cookie, folder, shared_memory: entries(Path::new("/dev/shm")) }
     }
 

@@ -83,15 +83,11 @@ fn main() {
         "starved" => {
             // The test has taken away something that a pool needs before it started this program.
             let _watchdog = Watchdog::new("a pool that lacks something", BOUND);
-            match starved() {
-                Ok(()) => println!("well"),
-                Err(problem) => println!("{problem}"),
-            }
+            println!("{}", starved().err().as_deref().unwrap_or("well"));
         }
         "fresh" => fresh(),
         "replacing" => {
-            let builder = Pool::builder().workers(2).max_tasks_per_worker(1);
-            let pool = builder.build().expect("a pool");
+            let pool = Pool::builder().workers(2).max_tasks_per_worker(1).build().expect("a pool");
             for result in pool.map(spins, std::iter::repeat_n(1, 150)).chunk(1) {
                 result.expect("a result");
             }
@@ -124,6 +120,7 @@ fn main() {
 fn living() {
     static POOL: LazyLock<Pool> = LazyLock::new(|| {
         let builder = Pool::builder().workers(2).start(Start::Fork);
+        let builder = builder.env_per_slot(|slot| [("SLOT", slot.to_string())]);
         builder.build().expect("a pool")
     });
     let mut arguments = std::env::args().skip(2);
@@ -139,6 +136,12 @@ fn living() {
         "exit" => {
             submit(&POOL);
             std::process::exit(0)
+        }
+        "callback" => {
+            submit(&POOL);
+            let last = POOL.submit(creates_a_file, (folder, 8)).expect("a task");
+            last.on_done(|_| std::process::exit(0));
+            wait_for_the_end();
         }
         "thread" => {
             let pool = Arc::new(pool());

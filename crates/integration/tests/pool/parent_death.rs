@@ -155,6 +155,16 @@ fn accepted_tasks_run_although_the_pool_is_never_dropped() {
 }
 
 #[test]
+fn a_callback_may_end_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument("living");
+    helper = helper.argument("callback").argument(folder.path().to_str().unwrap());
+    let output = helper.output();
+    assert!(output.status.success(), "{output:?}");
+    assert!(helper.left_behind().is_empty());
+}
+
+#[test]
 fn a_host_that_exits_without_dropping_its_pool_leaves_nothing() {
     for mode in ["exits", "aborts"] {
         let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument(mode);

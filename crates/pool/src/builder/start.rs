@@ -135,9 +135,10 @@ impl PoolBuilder {
     /// runs one itself. The copy has what the worker has set up before its first task, such as a
     /// [`preload`](Self::preload)ed table, and nothing of earlier tasks. Nothing runs in it before
     /// the task; what has to, belongs in an [initializer](Self::initializer), with which there are
-    /// no copies but workers that run one task each. `worker::id` is that of
-    /// the worker, and `std::process::id` that of the copy. A task that ends its process ends the
-    /// worker, too, which is replaced.
+    /// no copies but workers that run one task each. So all tasks draw the same numbers from a
+    /// generator that was used before the copy was made: seed it with `worker::seed()`.
+    /// `worker::id` is that of the worker, and `std::process::id` that of the copy. A task that
+    /// ends its process ends the worker, too, which is replaced.
     ///
     /// A worker runs one task and is replaced where it cannot or should not copy itself: with
     /// [`Start::Exec`], an initializer, a sandbox, limits or `max_worker_rss`, resources or
