@@ -226,8 +226,10 @@ const OF_PROCESSES: [&str; 6] = [
 ];
 
 /// The letters of commands of file systems (ioctl(2)), many of which change a file that was opened
-/// for reading: those of all (f, v), XFS, FAT, OCFS2, NILFS, Btrfs, bcachefs and F2FS.
-const OF_FILE_SYSTEMS: [u64; 9] = [0x66, 0x76, 0x58, 0x72, 0x6f, 0x6e, 0x94, 0xbc, 0xf5];
+/// for reading: those of all (f, v), XFS, FAT, OCFS2, NILFS, Btrfs, bcachefs, F2FS, HFS+, Ceph and
+/// CIFS.
+const OF_FILE_SYSTEMS: [u64; 12] =
+    [0x66, 0x76, 0x58, 0x72, 0x6f, 0x6e, 0x94, 0xbc, 0xf5, 0x68, 0x97, 0xcf];
 
 /// Commands of file systems that change nothing, or need a file that was opened for writing: to
 /// read attributes (`FS_IOC_GETFLAGS`, `FS_IOC_FSGETXATTR`) and the map of a file

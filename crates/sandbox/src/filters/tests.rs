@@ -112,10 +112,19 @@ fn no_call_changes_an_attribute_of_a_file() {
             assert!(answer(&sandbox, number, []).is_err(), "{sandbox:?}: {number}");
         }
         // FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY, FS_IOC_SET_ENCRYPTION_POLICY,
-        // FAT_IOCTL_SET_ATTRIBUTES, BTRFS_IOC_SUBVOL_CREATE
-        for command in
-            [0x4008_6602, 0x401c_5820, 0x4080_6685, 0x800c_6613, 0x4004_7211, 0x5000_940e]
-        {
+        // FAT_IOCTL_SET_ATTRIBUTES, BTRFS_IOC_SUBVOL_CREATE, HFSPLUS_IOC_BLESS,
+        // CEPH_IOC_SET_LAYOUT, CIFS_IOC_COPYCHUNK_FILE
+        for command in [
+            0x4008_6602,
+            0x401c_5820,
+            0x4080_6685,
+            0x800c_6613,
+            0x4004_7211,
+            0x5000_940e,
+            0x6880,
+            0x4028_9702,
+            0x4004_cf03,
+        ] {
             for command in [command, command | 1 << 40] {
                 let found = answer(&sandbox, libc::SYS_ioctl, [3, command, POINTER]);
                 assert_eq!(found, Err(libc::ENOTTY), "{sandbox:?}: {command:x}");
