@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::process::Command;
 use std::thread;
 
-use brigade::{Link, Pool, Start, TaskErrorKind};
+use brigade::{Link, Pool, Sandbox, Start, TaskErrorKind};
 use brigade_integration::{Log, builder};
 use brigade_sys::before_main;
 use brigade_testkit::faults::{aborts, sleeps};
@@ -71,6 +71,14 @@ fn ipc_reports_that_it_needs_a_single_thread() {
     for part in ["2 threads", "Link::Ring"] {
         assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
     }
+}
+
+#[test]
+fn a_sandbox_reports_that_it_needs_a_single_thread() {
+    let pool = builder(1).sandbox(Sandbox::strict()).build().unwrap();
+    let error = outcome(pool.submit(sleeps, 1).unwrap()).unwrap_err();
+    let TaskErrorKind::PoolBroken { reason } = error.kind() else { panic!("{error:?}") };
+    assert!(reason.contains("it has 2 threads"), "{reason:?}");
 }
 
 #[test]
