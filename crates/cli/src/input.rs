@@ -25,7 +25,7 @@ pub(crate) use jobs::Jobs;
 pub(crate) use lists::{Combinations, Dimension, check as check_lists, cycled, linked};
 pub(crate) use records::{LineRows, Records};
 pub(crate) use rows::{Columns, OpenQuote, Row, RowReader, Rules, Trim};
-pub(crate) use shuffle::Shuffled;
+pub(crate) use shuffle::shuffled;
 pub(crate) use sources::{Contents, List, ListError, Separators, split};
 pub(crate) use stream::{Framing, Lines};
 
@@ -48,6 +48,13 @@ pub(crate) struct Entry {
     pub(crate) tag: Tag,
 }
 
+impl Entry {
+    /// Returns a job without a tag.
+    pub(crate) fn new(number: u64, job: Job, arguments: Vec<OsString>) -> Self {
+        Self { number, job, arguments, tag: Tag::default() }
+    }
+}
+
 /// The answer of an input: a job, or what jobs are made from.
 #[derive(Debug)]
 pub(crate) enum Fetch<T = Box<Entry>> {
@@ -55,16 +62,21 @@ pub(crate) enum Fetch<T = Box<Entry>> {
     /// Nothing yet; the runner will be woken when there is something.
     Later,
     End,
-    Failed(Box<dyn Error + Send + Sync>),
 }
+
+/// The answer of an input, or the reason why there is none.
+pub(crate) type Fetched<T = Box<Entry>> = Result<Fetch<T>, Problem>;
+
+/// The reason why there are no more jobs.
+pub(crate) type Problem = Box<dyn Error + Send + Sync>;
 
 /// An input that yields jobs.
 pub(crate) trait Input {
     /// Returns the next job without waiting for it.
-    fn fetch(&mut self) -> Fetch;
+    fn fetch(&mut self) -> Fetched;
 
     /// Waits for the next job and returns it.
-    fn fetch_blocking(&mut self) -> Fetch {
+    fn fetch_blocking(&mut self) -> Fetched {
         self.fetch()
     }
 
@@ -94,8 +106,8 @@ impl Ready {
 }
 
 impl Input for Ready {
-    fn fetch(&mut self) -> Fetch {
-        self.0.next().map_or(Fetch::End, |entry| Fetch::Entry(Box::new(entry)))
+    fn fetch(&mut self) -> Fetched {
+        Ok(self.0.next().map_or(Fetch::End, |entry| Fetch::Entry(Box::new(entry))))
     }
 
     fn remaining(&self) -> Option<u64> {

@@ -24,11 +24,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use brigade::runner::{BlockStreams, Stdin, Stopper};
+use brigade::runner::{BlockStreams, InputBlock, Stdin, Stopper};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
 use crate::descriptors::{most_blocks, most_streams};
-use crate::input::{Fetch, Input};
+use crate::input::{Fetch, Fetched, Input};
 use boundary::Boundary;
 use cutter::{Amount, Cutter};
 use gate::Gate;
@@ -113,34 +113,23 @@ impl Blocks {
         thread::spawn(move || thread.run(reader, cut));
         Self { receiver, command, gate, streams, read_ahead }
     }
-
-    fn entry(&mut self, stdin: io::Result<Stdin>) -> Fetch {
-        match stdin {
-            Ok(stdin) => self.command.job(stdin),
-            Err(error) => Fetch::Failed(Box::new(error)),
-        }
-    }
 }
 
 impl Input for Blocks {
-    fn fetch(&mut self) -> Fetch {
+    fn fetch(&mut self) -> Fetched {
+        // The thread may wait for more of a stream that nobody needs.
+        let are_over = || self.streams.as_ref().is_some_and(BlockStreams::are_over);
         match self.receiver.try_recv() {
-            Ok(block) => self.entry(block),
-            // The thread may wait for more of a stream that nobody needs.
-            Err(TryRecvError::Empty)
-                if self.streams.as_ref().is_some_and(BlockStreams::are_over) =>
-            {
-                Fetch::End
-            }
-            Err(TryRecvError::Empty) => Fetch::Later,
-            Err(TryRecvError::Disconnected) => Fetch::End,
+            Ok(stdin) => self.command.job(stdin?),
+            Err(TryRecvError::Empty) if !are_over() => Ok(Fetch::Later),
+            Err(_) => Ok(Fetch::End),
         }
     }
 
-    fn fetch_blocking(&mut self) -> Fetch {
+    fn fetch_blocking(&mut self) -> Fetched {
         match self.receiver.recv() {
-            Ok(block) => self.entry(block),
-            Err(_) => Fetch::End,
+            Ok(stdin) => self.command.job(stdin?),
+            Err(_) => Ok(Fetch::End),
         }
     }
 
@@ -248,27 +237,13 @@ impl Reader {
     /// Starts a job with a block of its own. Returns `false` if nobody wants more blocks.
     fn start(&self, parts: &[&[u8]], is_logged: bool) -> bool {
         let identity = if is_logged { hash(parts) } else { 0 };
-        match self.gate.block(parts, identity) {
-            None => false,
-            Some(Ok(block)) => self.send(Ok(Stdin::Block(block))),
-            Some(Err(error)) => {
-                self.send(Err(error));
-                false
-            }
-        }
+        self.block(parts, identity).is_some_and(|block| self.send(Ok(Stdin::Block(block))))
     }
 
     /// Gives a block to one of several jobs, and starts it with its first block. Returns `false` if
     /// nobody wants more blocks.
     fn share(&mut self, header: &[u8], block: &[u8], sharing: Sharing) -> bool {
-        let block = match self.gate.block(&[block], 0) {
-            None => return false,
-            Some(Ok(block)) => block,
-            Some(Err(error)) => {
-                self.send(Err(error));
-                return false;
-            }
-        };
+        let Some(block) = self.block(&[block], 0) else { return false };
         let Some(Share { streams, slots, given }) = &mut self.share else { return false };
         let (index, is_first) = (*given % *slots, *given < *slots);
         *given += 1;
@@ -279,6 +254,13 @@ impl Reader {
         };
         let stream = is_first.then(|| streams.stream(index, header.into()));
         goes_on && stream.is_none_or(|stream| self.send(Ok(Stdin::Stream(stream))))
+    }
+
+    /// Makes a block when there is room for it. Returns `None` if nobody wants more, and after a
+    /// failure, which is sent.
+    fn block(&self, parts: &[&[u8]], identity: u64) -> Option<InputBlock> {
+        let made = self.gate.block(parts, identity)?;
+        made.map_err(|error| self.send(Err(error))).ok()
     }
 
     fn send(&self, stdin: io::Result<Stdin>) -> bool {

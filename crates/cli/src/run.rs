@@ -138,17 +138,11 @@ fn sinks(
 /// Prints the commands as lines that a shell understands.
 fn dry_run(mut input: Box<dyn Input>) -> Result<u8, Report> {
     let mut stdout = io::BufWriter::new(Patient(io::stdout().lock()));
-    loop {
-        match input.fetch_blocking() {
-            Fetch::Entry(entry) => {
-                // The slot is not known in advance.
-                let command = entry.job.with_slot("{%}").to_line();
-                stdout.write_all(command.as_bytes()).into_diagnostic()?;
-                stdout.write_all(b"\n").into_diagnostic()?;
-            }
-            Fetch::Failed(error) => return Err(miette!("{error}")),
-            Fetch::Later | Fetch::End => break,
-        }
+    while let Fetch::Entry(entry) = input.fetch_blocking().map_err(|error| miette!("{error}"))? {
+        // The slot is not known in advance.
+        let command = entry.job.with_slot("{%}").to_line();
+        stdout.write_all(command.as_bytes()).into_diagnostic()?;
+        stdout.write_all(b"\n").into_diagnostic()?;
     }
     stdout.flush().into_diagnostic()?;
     Ok(0)

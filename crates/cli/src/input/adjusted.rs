@@ -1,7 +1,6 @@
 //! Applies to the jobs of an input what options say about each of them: tag, directory, variables
 //! and shell.
 
-use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,13 +8,11 @@ use std::path::PathBuf;
 
 use miette::{IntoDiagnostic, Report, miette};
 
-use super::{Entry, Fetch, Input};
+use super::{Entry, Fetch, Fetched, Input, Problem};
 use crate::arguments::{JobOptions, Run};
 use crate::confine::{Resources, Rights, confinement};
 use crate::printer::Tag;
 use crate::template::{Grammar, Template, TemplateError};
-
-type Problem = Box<dyn Error + Send + Sync>;
 
 /// The options of each job, parsed. The texts may contain replacement strings.
 #[derive(Debug, Clone)]
@@ -163,25 +160,22 @@ impl Adjusted {
         Self { input, adjustments }
     }
 
-    fn adjust(&self, fetch: Fetch) -> Fetch {
-        match fetch {
-            Fetch::Entry(mut entry) => match self.adjustments.apply(&mut entry) {
-                Ok(()) => Fetch::Entry(entry),
-                Err(error) => Fetch::Failed(error),
-            },
-            other => other,
+    fn adjust(&self, mut fetch: Fetch) -> Fetched {
+        if let Fetch::Entry(entry) = &mut fetch {
+            self.adjustments.apply(entry)?;
         }
+        Ok(fetch)
     }
 }
 
 impl Input for Adjusted {
-    fn fetch(&mut self) -> Fetch {
-        let fetch = self.input.fetch();
+    fn fetch(&mut self) -> Fetched {
+        let fetch = self.input.fetch()?;
         self.adjust(fetch)
     }
 
-    fn fetch_blocking(&mut self) -> Fetch {
-        let fetch = self.input.fetch_blocking();
+    fn fetch_blocking(&mut self) -> Fetched {
+        let fetch = self.input.fetch_blocking()?;
         self.adjust(fetch)
     }
 

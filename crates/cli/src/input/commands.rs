@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 
-use super::{Entry, Fetch, Input, Lines, jobs_of_json_line};
+use super::{Entry, Fetch, Fetched, Input, Lines, jobs_of_json_line};
 use crate::line;
-use crate::printer::Tag;
 
 /// The jobs described by the lines of a stream.
 #[derive(Debug)]
@@ -22,40 +21,31 @@ impl Commands {
         Self { lines, is_json, next_number: 1 }
     }
 
-    fn next(&mut self, waits: bool) -> Fetch {
-        let line = match self.lines.next(waits) {
+    fn next(&mut self, waits: bool) -> Fetched {
+        let line = match self.lines.next(waits)? {
             Fetch::Entry(line) => line,
-            Fetch::Later => return Fetch::Later,
-            Fetch::End => return Fetch::End,
-            Fetch::Failed(error) => return Fetch::Failed(error),
+            Fetch::Later => return Ok(Fetch::Later),
+            Fetch::End => return Ok(Fetch::End),
         };
         let number = self.next_number;
         self.next_number += 1;
         let argument = OsString::from_vec(line.clone());
         let job = if self.is_json {
-            match jobs_of_json_line(self.lines.number(), &line) {
-                Ok(job) => job,
-                Err(error) => return Fetch::Failed(Box::new(error)),
-            }
+            jobs_of_json_line(self.lines.number(), &line)?
         } else {
             line::job(line)
         };
-        let job = job.number(number);
-        Fetch::Entry(Box::new(Entry {
-            number,
-            job,
-            arguments: vec![argument],
-            tag: Tag::default(),
-        }))
+        let entry = Entry::new(number, job.number(number), vec![argument]);
+        Ok(Fetch::Entry(Box::new(entry)))
     }
 }
 
 impl Input for Commands {
-    fn fetch(&mut self) -> Fetch {
+    fn fetch(&mut self) -> Fetched {
         self.next(false)
     }
 
-    fn fetch_blocking(&mut self) -> Fetch {
+    fn fetch_blocking(&mut self) -> Fetched {
         self.next(true)
     }
 

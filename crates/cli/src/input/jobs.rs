@@ -1,11 +1,9 @@
 //! Jobs from a command with replacement strings and the rows of its lists.
 
-use std::error::Error;
 use std::ffi::OsString;
 use std::io;
 
-use super::{Entry, Fetch, Groups, Input, Records, Row, Sharing, TooLong};
-use crate::printer::Tag;
+use super::{Entry, Fetch, Fetched, Groups, Input, Problem, Records, Row, Sharing, TooLong};
 use crate::template::Template;
 
 /// A job for each row, or for several.
@@ -26,11 +24,9 @@ impl Jobs {
     }
 
     /// Reads all rows, for commands that contain the number of all jobs.
-    pub(crate) fn read_all(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+    pub(crate) fn read_all(&mut self) -> Result<(), Problem> {
         while !self.is_over {
-            if let Fetch::Failed(error) = self.read(true) {
-                return Err(error);
-            }
+            self.read(true)?;
         }
         self.template.set_total(self.groups.ready() as u64);
         Ok(())
@@ -43,16 +39,15 @@ impl Jobs {
     }
 
     /// Reads one row.
-    fn read(&mut self, waits: bool) -> Fetch<()> {
-        let row = match self.records.next(waits) {
+    fn read(&mut self, waits: bool) -> Fetched<()> {
+        let row = match self.records.next(waits)? {
             Fetch::Entry(row) => row,
             Fetch::End => {
                 self.is_over = true;
                 self.groups.finish();
-                return Fetch::Entry(());
+                return Ok(Fetch::Entry(()));
             }
-            Fetch::Later => return Fetch::Later,
-            Fetch::Failed(error) => return Fetch::Failed(error),
+            Fetch::Later => return Ok(Fetch::Later),
         };
         let number = self.next_number + self.groups.ready() as u64;
         let limit = self.sharing.limit;
@@ -60,10 +55,9 @@ impl Jobs {
             usize::MAX => (0, 0),
             _ => (self.template.base_length(number), self.length_of(&row)),
         };
-        match self.groups.push(row, base, length) {
-            Ok(()) => Fetch::Entry(()),
-            Err(length) => Fetch::Failed(Box::new(TooLong { number, length, limit })),
-        }
+        let pushed = self.groups.push(row, base, length);
+        pushed.map_err(|length| TooLong { number, length, limit })?;
+        Ok(Fetch::Entry(()))
     }
 
     fn length_of(&self, row: &Row) -> usize {
@@ -80,40 +74,33 @@ impl Jobs {
         (ready + self.groups.pending().len()) as u64
     }
 
-    fn next(&mut self, waits: bool) -> Fetch {
+    fn next(&mut self, waits: bool) -> Fetched {
         let rows = loop {
             if let Some(rows) = self.groups.pop() {
                 break rows;
             }
             if self.is_over {
-                return Fetch::End;
+                return Ok(Fetch::End);
             }
-            match self.read(waits) {
-                Fetch::Entry(()) => {}
-                Fetch::Later => return Fetch::Later,
-                Fetch::End => return Fetch::End,
-                Fetch::Failed(error) => return Fetch::Failed(error),
+            if let Fetch::Later = self.read(waits)? {
+                return Ok(Fetch::Later);
             }
         };
         let number = self.next_number;
         self.next_number += 1;
         let arguments: Vec<OsString> =
             if self.sharing.most == 0 { Vec::new() } else { rows.concat() };
-        match self.template.job(number, &arguments) {
-            Ok(job) => {
-                Fetch::Entry(Box::new(Entry { number, job, arguments, tag: Tag::default() }))
-            }
-            Err(error) => Fetch::Failed(Box::new(error)),
-        }
+        let job = self.template.job(number, &arguments)?;
+        Ok(Fetch::Entry(Box::new(Entry::new(number, job, arguments))))
     }
 }
 
 impl Input for Jobs {
-    fn fetch(&mut self) -> Fetch {
+    fn fetch(&mut self) -> Fetched {
         self.next(false)
     }
 
-    fn fetch_blocking(&mut self) -> Fetch {
+    fn fetch_blocking(&mut self) -> Fetched {
         self.next(true)
     }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use brigade::runner::Duplicates;
 
-use super::{Fetch, ListError, Records, Row};
+use super::{Fetch, Fetched, ListError, Records, Row};
 
 /// Rows that are combined with those of other dimensions: a list, and the lists linked to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -108,13 +108,13 @@ impl Combinations {
 }
 
 impl Records for Combinations {
-    fn next(&mut self, _waits: bool) -> Fetch<Row> {
-        let Some(positions) = &self.positions else { return Fetch::End };
+    fn next(&mut self, _waits: bool) -> Fetched<Row> {
+        let Some(positions) = &self.positions else { return Ok(Fetch::End) };
         let rows = self.dimensions.iter().zip(positions);
         let row = rows.flat_map(|(dimension, at)| dimension.rows[*at].iter().cloned()).collect();
         self.returned += 1;
         self.advance();
-        Fetch::Entry(row)
+        Ok(Fetch::Entry(row))
     }
 
     fn remaining(&self) -> Option<u64> {
@@ -153,7 +153,7 @@ mod tests {
         let mut combinations = Combinations::new(dimensions(text));
         let mut rows = Vec::new();
         let total = combinations.remaining();
-        while let Fetch::Entry(row) = combinations.next(false) {
+        while let Ok(Fetch::Entry(row)) = combinations.next(false) {
             rows.push(joined(&row));
             assert_eq!(combinations.remaining(), total.map(|total| total - rows.len() as u64));
         }

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::{Fetch, Lines, Row, RowReader, Rules};
+use super::{Fetch, Fetched, Lines, Row, RowReader, Rules};
 
 /// A source of rows.
 pub(crate) trait Records {
     /// Returns the next row; waits for it if `waits` is set.
-    fn next(&mut self, waits: bool) -> Fetch<Row>;
+    fn next(&mut self, waits: bool) -> Fetched<Row>;
 
     /// Returns the number of rows still to come, if known.
     fn remaining(&self) -> Option<u64>;
@@ -54,39 +54,33 @@ impl LineRows {
     }
 
     /// Waits for the first row and returns it; it is the header.
-    pub(crate) fn header(&mut self) -> Fetch<Row> {
+    pub(crate) fn header(&mut self) -> Fetched<Row> {
         self.has_header = true;
         self.next(true)
     }
 }
 
 impl Records for LineRows {
-    fn next(&mut self, waits: bool) -> Fetch<Row> {
-        let row = loop {
-            if self.is_over {
-                return Fetch::End;
-            }
-            let row = match self.lines.next(waits) {
+    fn next(&mut self, waits: bool) -> Fetched<Row> {
+        while !self.is_over {
+            let row = match self.lines.next(waits)? {
                 Fetch::Entry(line) => {
                     let row = self.reader.push(line);
                     self.is_over = self.reader.is_over();
-                    row
+                    row?
                 }
                 Fetch::End => {
                     self.is_over = true;
-                    self.reader.finish()
+                    self.reader.finish()?
                 }
-                Fetch::Later => return Fetch::Later,
-                Fetch::Failed(error) => return Fetch::Failed(error),
+                Fetch::Later => return Ok(Fetch::Later),
             };
-            match row {
-                Ok(Some(row)) => break row,
-                Ok(None) => {}
-                Err(error) => return Fetch::Failed(Box::new(error)),
+            if let Some(row) = row {
+                self.taken += 1;
+                return Ok(Fetch::Entry(row));
             }
-        };
-        self.taken += 1;
-        Fetch::Entry(row)
+        }
+        Ok(Fetch::End)
     }
 
     fn remaining(&self) -> Option<u64> {
@@ -110,10 +104,8 @@ impl Records for LineRows {
         let Some(lines) = self.lines.again()? else { return Ok(None) };
         let mut rows = Self::new(lines, self.rules.clone(), self.skipped);
         rows.total = self.total;
-        if self.has_header
-            && let Fetch::Failed(error) = rows.header()
-        {
-            return Err(io::Error::other(error));
+        if self.has_header {
+            rows.header().map_err(io::Error::other)?;
         }
         Ok(Some(Box::new(rows)))
     }

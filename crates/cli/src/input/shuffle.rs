@@ -2,28 +2,17 @@
 
 use brigade_base::SplitMix64;
 
-use super::{Entry, Fetch, Input, Ready};
+use super::{Entry, Fetch, Input, Problem, Ready};
 
-/// Puts all jobs of an input in an order determined by a seed. They keep their numbers.
-pub(crate) struct Shuffled;
-
-impl Shuffled {
-    /// Reads all jobs and shuffles them.
-    pub(crate) fn read(
-        mut input: Box<dyn Input>,
-        seed: u64,
-    ) -> Result<Ready, Box<dyn std::error::Error + Send + Sync>> {
-        let mut entries = Vec::new();
-        loop {
-            match input.fetch_blocking() {
-                Fetch::Entry(entry) => entries.push(*entry),
-                Fetch::Failed(error) => return Err(error),
-                Fetch::Later | Fetch::End => break,
-            }
-        }
-        shuffle(&mut entries, seed);
-        Ok(Ready::new(entries))
+/// Reads all jobs of an input, and puts them in an order determined by a seed. They keep their
+/// numbers.
+pub(crate) fn shuffled(mut input: Box<dyn Input>, seed: u64) -> Result<Ready, Problem> {
+    let mut entries = Vec::new();
+    while let Fetch::Entry(entry) = input.fetch_blocking()? {
+        entries.push(*entry);
     }
+    shuffle(&mut entries, seed);
+    Ok(Ready::new(entries))
 }
 
 /// Fisher–Yates shuffle. The same seed gives the same order on every machine and with every
@@ -40,19 +29,11 @@ fn shuffle(entries: &mut [Entry], seed: u64) {
 mod tests {
     use brigade::runner::Job;
 
-    use crate::printer::Tag;
-
     use super::*;
 
     fn order(seed: u64) -> Vec<u64> {
-        let mut entries: Vec<Entry> = (1..=50)
-            .map(|number| Entry {
-                number,
-                job: Job::new("x"),
-                arguments: Vec::new(),
-                tag: Tag::default(),
-            })
-            .collect();
+        let mut entries: Vec<Entry> =
+            (1..=50).map(|number| Entry::new(number, Job::new("x"), Vec::new())).collect();
         shuffle(&mut entries, seed);
         entries.iter().map(|entry| entry.number).collect()
     }

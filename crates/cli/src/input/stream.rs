@@ -17,7 +17,7 @@ use std::thread;
 use brigade::runner::Stopper;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 
-use super::Fetch;
+use super::{Fetch, Fetched};
 
 /// The form of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,14 +131,14 @@ impl Lines {
     }
 
     /// Returns the next line; waits for it if `waits` is set.
-    pub(crate) fn next(&mut self, waits: bool) -> Fetch<Vec<u8>> {
+    pub(crate) fn next(&mut self, waits: bool) -> Fetched<Vec<u8>> {
         loop {
             while let Some((line, length)) = self.framing.first(&self.batch[self.position..]) {
                 self.position += length;
                 self.number += 1;
                 if self.framing.keeps(line) {
                     self.returned += 1;
-                    return Fetch::Entry(line.to_vec());
+                    return Ok(Fetch::Entry(line.to_vec()));
                 }
             }
             let batch = if waits {
@@ -147,10 +147,9 @@ impl Lines {
                 self.batches.try_recv()
             };
             match batch {
-                Ok(Ok(batch)) => (self.batch, self.position) = (batch, 0),
-                Ok(Err(error)) => return Fetch::Failed(Box::new(error)),
-                Err(TryRecvError::Empty) => return Fetch::Later,
-                Err(TryRecvError::Disconnected) => return Fetch::End,
+                Ok(batch) => (self.batch, self.position) = (batch?, 0),
+                Err(TryRecvError::Empty) => return Ok(Fetch::Later),
+                Err(TryRecvError::Disconnected) => return Ok(Fetch::End),
             }
         }
     }

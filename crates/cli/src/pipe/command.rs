@@ -2,8 +2,7 @@
 
 use brigade::runner::{INPUT_FILE, Stdin};
 
-use crate::input::{Entry, Fetch};
-use crate::printer::Tag;
+use crate::input::{Entry, Fetch, Fetched};
 use crate::template::Template;
 
 /// A command for blocks.
@@ -26,22 +25,12 @@ impl PipedCommand {
     }
 
     /// Returns the next job.
-    pub(super) fn job(&mut self, stdin: Stdin) -> Fetch {
+    pub(super) fn job(&mut self, stdin: Stdin) -> Fetched {
         let number = self.next_number;
         self.next_number += 1;
         let arguments = if self.is_file { vec![INPUT_FILE.into()] } else { Vec::new() };
-        match self.template.job(number, &arguments) {
-            Ok(job) => {
-                let job = job.stdin(stdin);
-                let job = if self.is_file { job.input_as_file() } else { job };
-                Fetch::Entry(Box::new(Entry {
-                    number,
-                    job,
-                    arguments: Vec::new(),
-                    tag: Tag::default(),
-                }))
-            }
-            Err(error) => Fetch::Failed(Box::new(error)),
-        }
+        let job = self.template.job(number, &arguments)?.stdin(stdin);
+        let job = if self.is_file { job.input_as_file() } else { job };
+        Ok(Fetch::Entry(Box::new(Entry::new(number, job, Vec::new()))))
     }
 }

@@ -12,7 +12,7 @@ use brigade::runner::{FilePart, Stdin};
 use super::boundary::Boundary;
 use super::command::PipedCommand;
 use super::header::Header;
-use crate::input::{Fetch, Input};
+use crate::input::{Fetch, Fetched, Input};
 
 /// Jobs whose standard input are parts of files.
 #[derive(Debug, Clone)]
@@ -40,8 +40,8 @@ impl Parts {
 }
 
 impl Input for Parts {
-    fn fetch(&mut self) -> Fetch {
-        let Some(part) = self.waiting.next() else { return Fetch::End };
+    fn fetch(&mut self) -> Fetched {
+        let Some(part) = self.waiting.next() else { return Ok(Fetch::End) };
         self.command.job(Stdin::Part(part))
     }
 

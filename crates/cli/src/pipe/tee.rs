@@ -7,7 +7,7 @@ use brigade::runner::{BlockStreams, FilePart, Stdin, Stopper};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
 use super::gate::Gate;
-use crate::input::{Fetch, Input, Jobs};
+use crate::input::{Fetch, Fetched, Input, Jobs};
 
 /// Jobs that all have the same standard input.
 pub(crate) struct Teed {
@@ -68,7 +68,7 @@ impl Teed {
         Self { jobs, source: Source::Stream(Stream { streams, given: 0, gate, failures }) }
     }
 
-    fn with_stdin(&mut self, fetch: Fetch) -> Fetch {
+    fn with_stdin(&mut self, fetch: Fetch) -> Fetched {
         match (fetch, &mut self.source) {
             (Fetch::Entry(mut entry), source) => {
                 let stdin = match source {
@@ -76,10 +76,10 @@ impl Teed {
                     Source::Stream(stream) => stream.next(),
                 };
                 entry.job = entry.job.clone().stdin(stdin);
-                Fetch::Entry(entry)
+                Ok(Fetch::Entry(entry))
             }
             (Fetch::End, Source::Stream(stream)) => stream.end(),
-            (other, _) => other,
+            (other, _) => Ok(other),
         }
     }
 }
@@ -92,11 +92,11 @@ impl Stream {
     }
 
     /// Returns the end only when it is known that all of the input was read, or is not needed.
-    fn end(&self) -> Fetch {
+    fn end(&self) -> Fetched {
         match self.failures.try_recv() {
-            Ok(error) => Fetch::Failed(Box::new(error)),
-            Err(TryRecvError::Empty) if !self.streams.are_over() => Fetch::Later,
-            Err(_) => Fetch::End,
+            Ok(error) => Err(error.into()),
+            Err(TryRecvError::Empty) if !self.streams.are_over() => Ok(Fetch::Later),
+            Err(_) => Ok(Fetch::End),
         }
     }
 }
@@ -109,13 +109,13 @@ impl Drop for Stream {
 }
 
 impl Input for Teed {
-    fn fetch(&mut self) -> Fetch {
-        let fetch = self.jobs.fetch();
+    fn fetch(&mut self) -> Fetched {
+        let fetch = self.jobs.fetch()?;
         self.with_stdin(fetch)
     }
 
     /// Used without a run: nobody reads the stream.
-    fn fetch_blocking(&mut self) -> Fetch {
+    fn fetch_blocking(&mut self) -> Fetched {
         self.jobs.fetch_blocking()
     }
 

@@ -7,7 +7,7 @@ use super::event_queue::EventQueue;
 use super::job_data::JobData;
 use super::storage::FileNames;
 use crate::arguments::Run;
-use crate::input::{Entry, Fetch, Input};
+use crate::input::{Entry, Fetch, Input, Problem};
 use crate::screen::SupplyCounts;
 
 /// Supplies the jobs of a run, and queues its events for the output thread.
@@ -57,6 +57,49 @@ impl RunClient {
         self.supply = SupplyCounts { remaining, read_ahead, ..self.supply };
         self.queue.note_supply(self.supply);
     }
+
+    fn supply(&mut self) -> Result<Supply, Problem> {
+        loop {
+            let entry = match self.input.fetch()? {
+                Fetch::Entry(entry) => entry,
+                Fetch::Later => return Ok(Supply::Later),
+                Fetch::End => {
+                    self.note_supply();
+                    self.supply.remaining = Some(0);
+                    self.queue.note_supply(self.supply);
+                    // Streams could not be compared before.
+                    self.resume.check()?;
+                    return Ok(Supply::End);
+                }
+            };
+            let Entry { number, mut job, arguments, tag } = *entry;
+            // Also those of a job that is done: no other one writes to them.
+            let files = self.file_names.as_mut().map(|names| names.next(number, &arguments));
+            let files = files.transpose()?;
+            if self.resume.has(number, &job) {
+                self.supply.skipped += 1;
+                continue;
+            }
+            if let Some(files) = files.as_ref().filter(|_| self.stores_directly) {
+                let output = files.prepare(number).map_err(|error| {
+                    let file = files.stdout().display();
+                    format!("cannot store the results of job {number} in {file}: {error}")
+                })?;
+                job = job.output(output);
+            }
+            if let Some(folder) = job.folder_path().filter(|_| self.creates_folders) {
+                std::fs::create_dir_all(folder).map_err(|error| {
+                    format!("cannot create the directory {}: {error}", folder.display())
+                })?;
+            }
+            let arguments = if self.keeps_arguments { arguments } else { Vec::new() };
+            self.supply.supplied += 1;
+            self.note_supply();
+            self.queue.supplied(number);
+            let job = JobData { arguments, tag, files }.attach(job);
+            return Ok(Supply::Job(Box::new(job)));
+        }
+    }
 }
 
 impl Client for RunClient {
@@ -64,58 +107,7 @@ impl Client for RunClient {
         if self.queue.is_behind() {
             return Supply::Later;
         }
-        loop {
-            let entry = match self.input.fetch() {
-                Fetch::Entry(entry) => entry,
-                Fetch::Later => return Supply::Later,
-                Fetch::End => {
-                    self.note_supply();
-                    self.supply.remaining = Some(0);
-                    self.queue.note_supply(self.supply);
-                    // Streams could not be compared before.
-                    return match self.resume.check() {
-                        Ok(()) => Supply::End,
-                        Err(error) => Supply::Failed(Box::new(error)),
-                    };
-                }
-                Fetch::Failed(error) => return Supply::Failed(error),
-            };
-            let Entry { number, mut job, arguments, tag } = *entry;
-            // Also those of a job that is done: no other one writes to them.
-            let files = self.file_names.as_mut().map(|names| names.next(number, &arguments));
-            let files = match files.transpose() {
-                Ok(files) => files,
-                Err(failure) => return Supply::Failed(failure.into()),
-            };
-            if self.resume.has(number, &job) {
-                self.supply.skipped += 1;
-                continue;
-            }
-            if let Some(files) = files.as_ref().filter(|_| self.stores_directly) {
-                match files.prepare(number) {
-                    Ok(output) => job = job.output(output),
-                    Err(error) => {
-                        let file = files.stdout().display();
-                        let failure =
-                            format!("cannot store the results of job {number} in {file}: {error}");
-                        return Supply::Failed(failure.into());
-                    }
-                }
-            }
-            if let Some(folder) = job.folder_path().filter(|_| self.creates_folders)
-                && let Err(error) = std::fs::create_dir_all(folder)
-            {
-                let folder = folder.display();
-                let failure = format!("cannot create the directory {folder}: {error}");
-                return Supply::Failed(failure.into());
-            }
-            let arguments = if self.keeps_arguments { arguments } else { Vec::new() };
-            self.supply.supplied += 1;
-            self.note_supply();
-            self.queue.supplied(number);
-            let job = JobData { arguments, tag, files }.attach(job);
-            return Supply::Job(Box::new(job));
-        }
+        self.supply().unwrap_or_else(Supply::Failed)
     }
 
     fn remaining(&self) -> Option<u64> {

@@ -116,8 +116,8 @@ fn streamed(file: &OsStr, options: &Run, stopper: &Stopper) -> Result<Table, Rep
         }
     };
     let names = match has_header.then(|| rows.header()) {
-        Some(Fetch::Entry(names)) => names,
-        Some(Fetch::Failed(error)) => return Err(miette!("{error}")),
+        Some(Ok(Fetch::Entry(names))) => names,
+        Some(Err(error)) => return Err(miette!("{error}")),
         _ => Row::new(),
     };
     let arguments = if options.lists.has_columns() { None } else { Some(1) };

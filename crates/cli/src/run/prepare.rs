@@ -18,11 +18,10 @@ use super::{explain, lists, pipe, placement};
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::confine;
 use crate::input::{
-    Adjusted, Adjustments, Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines, Ready,
-    Shuffled, jobs_of_toml,
+    Adjusted, Adjustments, Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines,
+    Problem, Ready, jobs_of_toml, shuffled,
 };
 use crate::patient::Patient;
-use crate::printer::Tag;
 use crate::report::Files;
 use crate::template::Grammar;
 
@@ -152,7 +151,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, G
         Some(seed) => seed,
         None => getrandom::u64().map_err(|error| miette!("cannot generate a seed: {error}"))?,
     };
-    let shuffled = Shuffled::read(input, seed).map_err(|error| miette!("{error}"))?;
+    let shuffled = shuffled(input, seed).map_err(|error| miette!("{error}"))?;
     Ok((Box::new(shuffled), grammar))
 }
 
@@ -174,7 +173,7 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
         if !options.allow_duplicates {
             check_duplicates(&jobs).map_err(explain::run_error)?;
         }
-        return Ok(Box::new(ready(jobs)));
+        return Ok(Box::new(ready((1..).zip(jobs))));
     }
     let is_json = format == Format::Jsonl;
     let framing = options.lists.framing(true);
@@ -229,21 +228,15 @@ pub(super) fn check(
     }
     let mut resume = resume.clone();
     let Some(mut jobs) = input.again().into_diagnostic()? else { return Ok(()) };
-    loop {
-        match jobs.fetch_blocking() {
-            Fetch::Entry(entry) => {
-                runner.check(&entry.job, entry.number).map_err(explain::run_error)?;
-                resume.has(entry.number, &entry.job);
-            }
-            Fetch::Failed(error) => {
-                return Err(match error.downcast::<JsonError>() {
-                    Ok(error) => error.into_report(&file.display().to_string()),
-                    Err(error) => miette!("{error}"),
-                });
-            }
-            Fetch::Later | Fetch::End => return resume.check().into_diagnostic(),
-        }
+    let wrong = |error: Problem| match error.downcast::<JsonError>() {
+        Ok(error) => error.into_report(&file.display().to_string()),
+        Err(error) => miette!("{error}"),
+    };
+    while let Fetch::Entry(entry) = jobs.fetch_blocking().map_err(wrong)? {
+        runner.check(&entry.job, entry.number).map_err(explain::run_error)?;
+        resume.has(entry.number, &entry.job);
     }
+    resume.check().into_diagnostic()
 }
 
 /// Returns the jobs that have failed according to the log.
@@ -252,17 +245,14 @@ fn failed(options: &Run) -> Result<Box<dyn Input>, Report> {
     let jobs = Joblog::failed(path)
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot read the joblog {}", path.display()))?;
-    let entries = jobs.into_iter().map(|job| {
-        let number = job.chosen_number().unwrap_or_default();
-        Entry { number, arguments: vec![job.to_string().into()], job, tag: Tag::default() }
-    });
-    Ok(Box::new(Ready::new(entries.collect())))
+    let numbered = jobs.into_iter().map(|job| (job.chosen_number().unwrap_or_default(), job));
+    Ok(Box::new(ready(numbered)))
 }
 
-fn ready(jobs: Vec<Job>) -> Ready {
-    let entries = (1..).zip(jobs).map(|(number, job)| {
+fn ready(jobs: impl Iterator<Item = (u64, Job)>) -> Ready {
+    let entries = jobs.map(|(number, job)| {
         let arguments = vec![job.to_string().into()];
-        Entry { number, job: job.number(number), arguments, tag: Tag::default() }
+        Entry::new(number, job.number(number), arguments)
     });
     Ready::new(entries.collect())
 }
