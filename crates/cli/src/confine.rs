@@ -12,6 +12,8 @@ use clap::ValueEnum;
 use miette::{IntoDiagnostic, Report};
 use serde::Deserialize;
 
+use crate::each::Each;
+
 /// The level of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -49,19 +51,18 @@ pub(crate) struct Resources {
 impl Rights {
     /// Returns the sandbox, if there is one.
     pub(crate) fn sandbox(&self) -> Option<Sandbox> {
-        let mut sandbox = match self.level? {
+        let sandbox = match self.level? {
             Level::NoNetwork => Sandbox::no_network(),
             Level::ReadOnly => Sandbox::read_only(),
             Level::Strict => Sandbox::strict(),
         };
-        sandbox = self.read.iter().fold(sandbox, Sandbox::read);
-        sandbox = self.write.iter().fold(sandbox, Sandbox::write);
-        sandbox = self.execute.iter().fold(sandbox, Sandbox::execute);
-        sandbox = self.connect.iter().copied().fold(sandbox, Sandbox::connect);
-        sandbox = self.calls.iter().fold(sandbox, Sandbox::allow_call);
-        if self.isolate {
-            sandbox = sandbox.isolate();
-        }
+        let sandbox = sandbox
+            .each(&self.read, Sandbox::read)
+            .each(&self.write, Sandbox::write)
+            .each(&self.execute, Sandbox::execute)
+            .each(self.connect.iter().copied(), Sandbox::connect)
+            .each(&self.calls, Sandbox::allow_call);
+        let sandbox = if self.isolate { sandbox.isolate() } else { sandbox };
         Some(if self.best_effort { sandbox.best_effort() } else { sandbox })
     }
 }
@@ -69,18 +70,11 @@ impl Rights {
 impl Resources {
     /// Returns the limits.
     pub(crate) fn limits(self) -> Limits {
-        let Self { memory, cpu_time, file_size, processes } = self;
-        let mut limits = memory.map_or(Limits::new(), |bytes| Limits::new().memory(bytes));
-        if let Some(time) = cpu_time {
-            limits = limits.cpu_time(time);
-        }
-        if let Some(bytes) = file_size {
-            limits = limits.file_size(bytes);
-        }
-        if let Some(count) = processes {
-            limits = limits.processes(count);
-        }
-        limits
+        Limits::new()
+            .each(self.memory, Limits::memory)
+            .each(self.cpu_time, Limits::cpu_time)
+            .each(self.file_size, Limits::file_size)
+            .each(self.processes, Limits::processes)
     }
 }
 

@@ -13,6 +13,7 @@ mod dead;
 mod defaults;
 mod descriptors;
 mod dialect;
+mod each;
 mod gnu;
 mod input;
 mod line;

@@ -1,15 +1,17 @@
 //! `brigade node`: runs the tasks of a cluster in workers of a program.
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::process::Command;
 
-use brigade::cluster::Node;
+use brigade::cluster::{Node, NodeBuilder};
 use brigade::pool::Encoded;
-use brigade::{Key, Pool};
+use brigade::{Key, Pool, PoolBuilder};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments;
 use crate::confine::{self, Resources};
+use crate::each::Each;
 use crate::remote::{self, COMMAND};
 
 /// Runs the node until a signal ends it.
@@ -33,45 +35,27 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
     let names: Vec<_> = tasks.iter().map(Key::name).collect();
     let names = names.join(", ");
     let endpoint = options.login.endpoint(options.nats.as_deref())?;
-    let mut node = Node::builder().endpoint(endpoint);
-    if let Some(replicas) = options.replicas {
-        node = node.replicas(replicas.get());
-    }
     let mut pool = Pool::builder().worker_command(&command);
     if !options.allow_commands {
         pool = pool.limits(resources(options).limits());
-        if let Some(sandbox) = options.sandbox.rights().sandbox() {
-            pool = pool.sandbox(sandbox);
-        }
+        pool = pool.each(options.sandbox.rights().sandbox(), PoolBuilder::sandbox);
     }
-    node = node.queue(&options.queue).pool(pool);
-    if let Some(workers) = options.workers {
-        node = node.workers(workers.get());
-    }
-    if let Some(cores) = options.cores {
-        node = node.cores_per_worker(cores.get());
-    }
-    for (name, resource) in &options.resource {
-        node = node.resource(name, *resource);
-    }
-    if let Some(memory) = options.memory {
-        node = node.memory_gib(memory);
-    }
-    if let Some(name) = &options.name {
-        node = node.name(name);
-    }
-    if let Some(address) = &options.status {
-        node = node.serve_status(address);
-    }
-    for label in &options.label {
-        node = node.label(label);
-    }
+    let mut node = Node::builder()
+        .endpoint(endpoint)
+        .each(options.replicas.map(NonZeroUsize::get), NodeBuilder::replicas)
+        .queue(&options.queue)
+        .pool(pool)
+        .each(options.workers.map(NonZeroUsize::get), NodeBuilder::workers)
+        .each(options.cores.map(NonZeroUsize::get), NodeBuilder::cores_per_worker)
+        .each(&options.resource, |node, (name, resource)| node.resource(name, *resource))
+        .each(options.memory, NodeBuilder::memory_gib)
+        .each(&options.name, NodeBuilder::name)
+        .each(&options.status, NodeBuilder::serve_status)
+        .each(&options.label, NodeBuilder::label)
+        .each(&tasks, NodeBuilder::register);
     if options.allow_commands {
         // Other tasks of the queue are for nodes that know their functions.
         node = node.only_label(remote::LABEL).without_backlog();
-    }
-    for task in &tasks {
-        node = node.register(task);
     }
     // A closed standard error does not keep a node from its work.
     let _ = writeln!(io::stderr(), "brigade: a node of the queue {} runs {names}", options.queue);

@@ -11,12 +11,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 
-use brigade::cluster::{Cluster, ClusterStatus, Endpoint};
+use brigade::cluster::{Cluster, ClusterBuilder, ClusterStatus, Endpoint};
 use brigade::runner::{Client, Limit, Resume, Runner, Summary};
 use brigade_base::stable_hash;
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments::{JobCount, Run};
+use crate::each::Each;
 use tasks::{Settings, Tasks};
 
 /// The number of jobs that are in the queue at once. More would block the run in a submission.
@@ -79,11 +80,10 @@ impl RemoteRun {
 
     /// Connects to the queue.
     pub(crate) fn connect(&mut self) -> Result<(), Report> {
-        let mut cluster = Cluster::builder().endpoint(self.endpoint.clone()).queue(&self.queue);
-        if let Some(replicas) = self.replicas {
-            cluster = cluster.replicas(replicas.get());
-        }
-        let connected = cluster.connect().into_diagnostic();
+        let cluster = Cluster::builder().endpoint(self.endpoint.clone()).queue(&self.queue);
+        let replicas = self.replicas.map(NonZeroUsize::get);
+        let connected = cluster.each(replicas, ClusterBuilder::replicas).connect();
+        let connected = connected.into_diagnostic();
         self.cluster = Some(connected.wrap_err("cannot use the cluster")?);
         Ok(())
     }

@@ -6,6 +6,8 @@ use brigade::cluster::Endpoint;
 use clap::{Args, ValueHint};
 use miette::{Report, miette};
 
+use crate::each::Each;
+
 /// The login at the servers of a cluster. What is not given is read from the environment.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connection")]
@@ -59,16 +61,11 @@ impl LoginOptions {
     /// Returns the servers at `url`, or else those of the environment, with this login.
     pub(crate) fn endpoint(&self, url: Option<&str>) -> Result<Endpoint, Report> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let mut endpoint = Endpoint::from_env();
-        if let Some(url) = url {
-            endpoint = endpoint.url(url);
-        }
-        if let Some(path) = &self.creds {
-            endpoint = endpoint.credentials_file(path);
-        }
-        if let Some(token) = &self.token {
-            endpoint = endpoint.token(token);
-        }
+        let mut endpoint = Endpoint::from_env()
+            .each(url, Endpoint::url)
+            .each(&self.creds, Endpoint::credentials_file)
+            .each(&self.token, Endpoint::token)
+            .each(&self.ca, Endpoint::root_certificates);
         if self.user.is_some() || self.password.is_some() {
             let user = self.user.clone().or_else(|| variable("NATS_USER"));
             let password = self.password.clone().or_else(|| variable("NATS_PASSWORD"));
@@ -79,9 +76,6 @@ impl LoginOptions {
                 ));
             };
             endpoint = endpoint.user(user, password);
-        }
-        if let Some(path) = &self.ca {
-            endpoint = endpoint.root_certificates(path);
         }
         if self.cert.is_some() || self.key.is_some() {
             let path = |path: &Option<PathBuf>, name| {

@@ -6,11 +6,13 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use brigade::runner::Job;
 use miette::{IntoDiagnostic, Report, miette};
 
 use super::{Entry, Fetch, Fetched, Input, Problem};
 use crate::arguments::{JobOptions, Run};
 use crate::confine::{Resources, Rights, confinement};
+use crate::each::Each;
 use crate::printer::Tag;
 use crate::template::{Grammar, Template, TemplateError};
 
@@ -86,17 +88,13 @@ impl Adjustments {
         for (name, value) in &self.variables {
             job = job.env(name, OsStr::from_bytes(&value.line(number, arguments)?));
         }
-        if let Some(shell) = &self.shell {
-            job = job.in_shell(shell);
-        }
         if let Some(confined) = &self.confined {
             let rights = confined.rights(number, arguments)?;
             let made = confinement(&rights, confined.resources);
-            if let Some(made) = made.map_err(|problem| format!("job {number}: {problem}"))? {
-                job = job.confinement(made);
-            }
+            let made = made.map_err(|problem| format!("job {number}: {problem}"))?;
+            job = job.each(made, Job::confinement);
         }
-        entry.job = job;
+        entry.job = job.each(&self.shell, Job::in_shell);
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::arguments::parse_size;
 use crate::confine::{self, Level, Resources, Rights};
+use crate::each::Each;
 
 /// The description of a job in a TOML file or on a line of JSON. Missing fields are taken from the
 /// defaults of the file, then from the options of the command.
@@ -116,7 +117,7 @@ impl Specification {
     /// Converts to a job, taking missing fields from `defaults`.
     pub(crate) fn into_job(self, defaults: &Self) -> Result<Job, String> {
         let own = self.has_confinement().then(|| self.confine(defaults));
-        let mut job = match (self.command, self.shell) {
+        let job = match (self.command, self.shell) {
             (Some(words), None) => {
                 let mut words = words.into_iter();
                 let program = words.next().filter(|program| !program.is_empty());
@@ -133,49 +134,32 @@ impl Specification {
                 );
             }
         };
-        job = match (self.stdin.or_else(|| defaults.stdin.clone()), self.input) {
+        let stdin = match (self.stdin.or_else(|| defaults.stdin.clone()), self.input) {
             (Some(_), Some(_)) => {
                 return Err("`stdin` and `input` cannot be used together".to_owned());
             }
-            (Some(path), None) => job.stdin(Stdin::File(path)),
-            (None, Some(text)) => job.stdin(Stdin::Bytes(text.into_bytes())),
-            (None, None) => job,
+            (Some(path), None) => Stdin::File(path),
+            (None, Some(text)) => Stdin::Bytes(text.into_bytes()),
+            (None, None) => Stdin::Null,
         };
-        if let Some(label) = self.label {
-            job = job.label(label);
-        }
-        if let Some(cores) = self.cores.or(defaults.cores) {
-            job = job.cores(cores.get());
-        }
-        for (name, Size(amount)) in
-            self.needs.or_else(|| defaults.needs.clone()).into_iter().flatten()
-        {
-            job = job.needs(name, amount);
-        }
-        if let Some(folder) = self.folder.or_else(|| defaults.folder.clone()) {
-            job = job.folder(folder);
-        }
-        if let Some(Time(limit)) = self.timeout.or(defaults.timeout) {
-            job = job.deadline(limit);
-        }
-        if let Some(retries) = self.retries.or(defaults.retries) {
-            job = job.retries(retries);
-        }
-        if let Some(prelude) = self.prelude.or_else(|| defaults.prelude.clone()) {
-            job = job.prelude(prelude);
-        }
-        if let Some(confinement) = own.unwrap_or_else(|| defaults.default_confinement())? {
-            job = job.confinement(confinement);
-        }
+        let confinement = own.unwrap_or_else(|| defaults.default_confinement())?;
         let mut env = defaults.env.clone();
         env.extend(self.env);
-        for (name, value) in env {
-            if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(format!("`{name}` is not a valid variable name"));
-            }
-            job = job.env(name, value);
+        if let Some(name) = env.keys().find(|it| it.is_empty() || it.contains(['=', '\0'])) {
+            return Err(format!("`{name}` is not a valid variable name"));
         }
-        Ok(job)
+        let needs = self.needs.or_else(|| defaults.needs.clone()).into_iter().flatten();
+        Ok(job
+            .stdin(stdin)
+            .each(self.label, Job::label)
+            .each(self.cores.or(defaults.cores), |job, cores| job.cores(cores.get()))
+            .each(needs, |job, (name, Size(amount))| job.needs(name, amount))
+            .each(self.folder.or_else(|| defaults.folder.clone()), Job::folder)
+            .each(self.timeout.or(defaults.timeout), |job, Time(limit)| job.deadline(limit))
+            .each(self.retries.or(defaults.retries), Job::retries)
+            .each(self.prelude.or_else(|| defaults.prelude.clone()), Job::prelude)
+            .each(confinement, Job::confinement)
+            .each(env, |job, (name, value)| job.env(name, value)))
     }
 
     fn has_confinement(&self) -> bool {

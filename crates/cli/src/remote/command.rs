@@ -19,6 +19,7 @@ use brigade_base::stable_hash;
 use serde::{Deserialize, Serialize};
 
 use crate::confine::{self, Resources, Rights};
+use crate::each::Each;
 
 /// The function. Its version changes with the types.
 pub(crate) static COMMAND: Key<RemoteCommand, CommandReport> =
@@ -148,14 +149,14 @@ impl RemoteCommand {
         let (limit, nice) = (self.limit, self.nice);
         let cores = worker::cores().unwrap_or_default();
         let result = self.job(cores).and_then(|job| {
-            let mut builder = Runner::builder().unpinned().jobs(1).output(Output::Whole).nice(nice);
-            if let Some(limit) = limit {
-                builder = builder.limit(Limit::Fixed(limit));
-            }
-            if let Some(made) = CONFINEMENT.get() {
-                let confinement = made.clone()?;
-                builder = confinement.into_iter().fold(builder, Builder::confinement);
-            }
+            let confinement = CONFINEMENT.get().cloned().transpose()?.flatten();
+            let builder = Runner::builder()
+                .unpinned()
+                .jobs(1)
+                .output(Output::Whole)
+                .nice(nice)
+                .each(limit.map(Limit::Fixed), Builder::limit)
+                .each(confinement, Builder::confinement);
             let runner = builder.adopt_orphans().build().map_err(|error| error.to_string())?;
             let outcome = runner.run_all([job]).map_err(|error| error.to_string())?.pop();
             let outcome = outcome.ok_or("the job has no outcome")?;
@@ -200,32 +201,29 @@ impl RemoteCommand {
         let slot = own_slot().to_string();
         let mut words = self.words.into_iter().map(OsString::from_vec);
         let program = words.next().ok_or("the command has no words")?;
-        let mut job = Job::new(program).args(words);
-        if let Some(marker) = self.slot_marker {
-            job = job.slot_marker(OsString::from_vec(marker));
-        }
+        let marker = self.slot_marker.map(OsString::from_vec);
+        let job = Job::new(program).args(words).each(marker, Job::slot_marker);
         let Command::Argv(words) = job.with_slot(&slot) else {
             return Err("the command is not a list of words".to_owned());
         };
         let mut words = words.into_iter();
-        let mut job = Job::new(words.next().unwrap_or_default()).args(words).number(self.number);
         let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
-        job = job.env(SLOT, slot).env(CORES, cores.join(","));
-        for (name, value) in worker::resource_variables() {
-            job = job.env(name, value);
+        let folder = self.folder.map(|folder| PathBuf::from(OsString::from_vec(folder)));
+        if let Some(folder) = folder.as_ref().filter(|_| self.creates_folder) {
+            fs::create_dir_all(folder).map_err(|error| {
+                format!("cannot create the directory {}: {error}", folder.display())
+            })?;
         }
-        for (name, value) in self.environment {
-            job = job.env(OsString::from_vec(name), OsString::from_vec(value));
-        }
-        if let Some(folder) = self.folder {
-            let folder = PathBuf::from(OsString::from_vec(folder));
-            if self.creates_folder {
-                fs::create_dir_all(&folder).map_err(|error| {
-                    format!("cannot create the directory {}: {error}", folder.display())
-                })?;
-            }
-            job = job.folder(folder);
-        }
+        let job = Job::new(words.next().unwrap_or_default())
+            .args(words)
+            .number(self.number)
+            .env(SLOT, slot)
+            .env(CORES, cores.join(","))
+            .each(worker::resource_variables(), |job, (name, value)| job.env(name, value))
+            .each(self.environment, |job, (name, value)| {
+                job.env(OsString::from_vec(name), OsString::from_vec(value))
+            })
+            .each(folder, Job::folder);
         Ok(job)
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use brigade::cores::{Policy, Smt};
 use brigade::runner::{
-    self, Duplicates, Job, Joblog, Output, Resume, Retry, Runner, Stopper, check_duplicates,
+    self, Builder, Duplicates, Job, Joblog, Output, Resume, Runner, Stopper, check_duplicates,
 };
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
@@ -17,6 +17,7 @@ use super::sink::ReportSink;
 use super::{explain, lists, pipe, placement};
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::confine;
+use crate::each::Each;
 use crate::input::{
     Adjusted, Adjustments, Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines,
     Problem, Ready, jobs_of_toml, shuffled,
@@ -32,49 +33,41 @@ const EXECUTABLE: u32 = 0o111;
 
 /// Returns the runner of a run on a cluster, which needs nothing of this machine.
 pub(super) fn remote_runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
-    let mut builder = Runner::builder()
-        .unpinned()
-        .jobs(crate::remote::jobs(options))
-        .retry(retry(options))
-        .raise_open_files();
-    if let Some(limit) = options.timeout {
-        builder = builder.limit(limit);
-    }
-    if let Some(HaltPolicy(Some(halt))) = options.halt {
-        builder = builder.halt(halt);
-    }
-    if let Some(tick) = tick {
-        builder = builder.tick(tick);
-    }
+    let builder = builder(options, tick).unpinned().jobs(crate::remote::jobs(options));
     builder.build().map_err(explain::build_error)
 }
 
-/// Returns the number of attempts at a job, and the pauses between them.
-fn retry(options: &Run) -> Retry {
-    options.retry_delay.unwrap_or_default().attempts(options.retries.saturating_add(1))
+/// Returns what all runs have in common.
+fn builder(options: &Run, tick: Option<Duration>) -> Builder {
+    let retry = options.retry_delay.unwrap_or_default();
+    Runner::builder()
+        .retry(retry.attempts(options.retries.saturating_add(1)))
+        .raise_open_files()
+        .each(options.timeout, Builder::limit)
+        .each(options.halt.and_then(|HaltPolicy(halt)| halt), Builder::halt)
+        .each(tick, Builder::tick)
 }
 
 pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
-    let mut builder = Runner::builder()
+    let placement = placement::of(options)?;
+    let load = options.load.map(|load| load.of(placement.usable));
+    let resources = &options.resources;
+    let mut builder = builder(options, tick)
         .cores_per_job(options.cores_per_job.map_or(1, NonZeroUsize::get))
-        .retry(retry(options))
         .canary_limit(options.canary_timeout)
         .output(if options.printed.ungroup { Output::Inherit } else { Output::Whole })
         // Only the progress on a terminal, which ticks, shows the latest lines.
         .live(options.line_buffer || options.printed.latest_line && tick.is_some())
         .nice(options.nice)
         .adopt_orphans()
-        .raise_open_files();
-    for (name, resource) in &options.resources.resource {
-        builder = builder.resource(name, *resource);
-    }
-    for (name, amount) in &options.resources.needs {
-        builder = builder.needs(name, amount.total());
-    }
-    let placement = placement::of(options)?;
-    if let Some(jobs) = placement.jobs {
-        builder = builder.jobs(jobs.get());
-    }
+        .each(&resources.resource, |builder, (name, resource)| builder.resource(name, *resource))
+        .each(&resources.needs, |builder, (name, amount)| builder.needs(name, amount.total()))
+        .each(placement.jobs.map(NonZeroUsize::get), Builder::jobs)
+        .each(options.delay, Builder::stagger)
+        .each(options.canary.as_ref().map(Job::shell), Builder::canary)
+        .each(options.memfree, Builder::least_memory)
+        .each(load, Builder::most_load)
+        .each(&options.process_slot_var, Builder::slot_variable);
     builder = match options.policy.unwrap_or_default() {
         CorePolicy::Contiguous => builder.policy(Policy::Contiguous),
         CorePolicy::Compact => builder.policy(Policy::Compact),
@@ -86,35 +79,10 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         Some(pool) => builder.cores(pool),
         None => builder.unpinned(),
     };
-    if let Some(limit) = options.timeout {
-        builder = builder.limit(limit);
-    }
-    if let Some(HaltPolicy(Some(halt))) = options.halt {
-        builder = builder.halt(halt);
-    }
-    if let Some(delay) = options.delay {
-        builder = builder.stagger(delay);
-    }
-    if let Some(line) = &options.canary {
-        builder = builder.canary(Job::shell(line));
-    }
     if !options.sandbox.differs() {
         let made = confine::confinement(&options.sandbox.rights(), options.limits.resources());
-        if let Some(confinement) = made.map_err(|problem| miette!("{problem}"))? {
-            builder = builder.confinement(confinement);
-        }
-    }
-    if let Some(bytes) = options.memfree {
-        builder = builder.least_memory(bytes);
-    }
-    if let Some(load) = options.load {
-        builder = builder.most_load(load.of(placement.usable));
-    }
-    if let Some(name) = &options.process_slot_var {
-        builder = builder.slot_variable(name);
-    }
-    if let Some(tick) = tick {
-        builder = builder.tick(tick);
+        let made = made.map_err(|problem| miette!("{problem}"))?;
+        builder = builder.each(made, Builder::confinement);
     }
     builder.build().map_err(explain::build_error)
 }
