@@ -43,6 +43,18 @@ pub(super) enum Scroll {
     End,
 }
 
+impl Scroll {
+    /// Returns the number of the entry that is first then, in a list of this length.
+    pub(super) fn target(self, first: usize, length: usize) -> usize {
+        let last = length.saturating_sub(1);
+        match self {
+            Self::Lines(lines) => first.saturating_add_signed(lines).min(last),
+            Self::Begin => 0,
+            Self::End => last,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Draw,
@@ -64,14 +76,7 @@ impl App {
                 self.snapshot = Some(snapshot);
             }
             Message::Lost(reason) => self.lost = Some(reason),
-            Message::Scroll(scroll) => {
-                let last = self.workers().len().saturating_sub(1);
-                self.first = match scroll {
-                    Scroll::Lines(lines) => self.first.saturating_add_signed(lines).min(last),
-                    Scroll::Begin => 0,
-                    Scroll::End => last,
-                };
-            }
+            Message::Scroll(scroll) => self.first = scroll.target(self.first, self.workers().len()),
             Message::ToggleStack if self.stack.take().is_some() => {}
             Message::ToggleStack => {
                 let slot = self.running().nth(self.first).map(|worker| worker.slot);

@@ -112,11 +112,6 @@ impl View {
     }
 
     fn scroll(&mut self, scroll: Scroll) {
-        let last = self.status.nodes.len().saturating_sub(1);
-        self.first = match scroll {
-            Scroll::Lines(lines) => self.first.saturating_add_signed(lines).min(last),
-            Scroll::Begin => 0,
-            Scroll::End => last,
-        };
+        self.first = scroll.target(self.first, self.status.nodes.len());
     }
 }

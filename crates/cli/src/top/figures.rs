@@ -1,7 +1,8 @@
 //! The line of figures, and the numbers behind it.
 
 use brigade::metrics::{PoolSnapshot, WorkerState};
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::Constraint::{Fill, Length};
+use ratatui::layout::{Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
@@ -59,15 +60,24 @@ pub(super) fn lines(
             used = 0;
         }
         used += length;
-        let style = if is_bad { bold().fg(BAD) } else { bold() };
-        line.push(Span::styled(value, style));
-        line.push(Span::styled(format!(" {name}   "), dim()));
+        line.extend(figure(value, &name, is_bad));
     }
     lines.push(Line::from(line));
     lines
 }
 
+/// Returns a figure with its name.
+pub(super) fn figure(value: String, name: &str, is_bad: bool) -> [Span<'static>; 2] {
+    let style = if is_bad { bold().fg(BAD) } else { bold() };
+    [Span::styled(value, style), Span::styled(format!(" {name}   "), dim())]
+}
+
+/// Returns a key with what it does.
+pub(super) fn key(key: &str, meaning: &str) -> [Span<'static>; 2] {
+    figure(key.to_owned(), meaning, false)
+}
+
 /// Splits off the line of a heading.
 pub(super) fn title(area: Rect) -> [Rect; 2] {
-    Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area)
+    Layout::vertical([Length(1), Fill(1)]).areas(area)
 }

@@ -36,15 +36,20 @@ pub(super) fn connect(address: SocketAddr) -> Result<Events, Report> {
 }
 
 fn open(address: SocketAddr) -> io::Result<Events> {
+    let mut reader = BufReader::new(request(address, "/events")?);
+    read_head(&mut reader)?;
+    Ok(reader)
+}
+
+/// Connects and asks for the page at `path`.
+fn request(address: SocketAddr, path: &str) -> io::Result<TcpStream> {
     let mut socket = TcpStream::connect_timeout(&address, PATIENCE)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.set_write_timeout(Some(PATIENCE))?;
     // In one piece: another server may answer and close after the first one.
-    let request = format!("GET /events HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     socket.write_all(request.as_bytes())?;
-    let mut reader = BufReader::new(socket);
-    read_head(&mut reader)?;
-    Ok(reader)
+    Ok(socket)
 }
 
 /// Starts a thread that passes events on, and connects again whenever they end. It ends with the
@@ -86,11 +91,7 @@ pub(super) fn ask(address: SocketAddr, slot: u32, sender: Sender<Message>) {
 }
 
 fn stack(address: SocketAddr, slot: u32) -> io::Result<String> {
-    let mut socket = TcpStream::connect_timeout(&address, PATIENCE)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.set_write_timeout(Some(PATIENCE))?;
-    let request = format!("GET /stack/{slot} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    socket.write_all(request.as_bytes())?;
+    let socket = request(address, &format!("/stack/{slot}"))?;
     let mut response = String::new();
     socket.take(STACK_LIMIT).read_to_string(&mut response)?;
     match response.split_once("\r\n\r\n") {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use brigade::metrics::{Distribution, PoolSnapshot};
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Rect};
+use ratatui::layout::Constraint::{Fill, Length, Min};
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row, Table};
@@ -30,8 +31,7 @@ pub(super) fn times(frame: &mut Frame<'_>, area: Rect, snapshot: &PoolSnapshot) 
         let cells = values.into_iter().chain([count(times.count)]).map(number);
         Row::new(std::iter::once(Cell::from(name)).chain(cells))
     });
-    let columns = [Constraint::Length(9), Constraint::Fill(1), Constraint::Fill(1)];
-    let columns = columns.into_iter().chain([Constraint::Fill(1); 4]);
+    let columns = [Length(9)].into_iter().chain([Fill(1); 6]);
     frame.render_widget(Table::new(rows, columns).header(heading(&header)), area);
 }
 
@@ -51,13 +51,7 @@ pub(super) fn labels(frame: &mut Frame<'_>, area: Rect, snapshot: &PoolSnapshot)
             number(time(label.run_time.max)),
         ])
     });
-    let columns = [
-        Constraint::Min(8),
-        Constraint::Length(9),
-        Constraint::Length(7),
-        Constraint::Length(9),
-        Constraint::Length(11),
-    ];
+    let columns = [Min(8), Length(9), Length(7), Length(9), Length(11)];
     let header = heading(&["Labels", "finished", "failed", "median", "longest"]);
     frame.render_widget(Table::new(rows, columns).header(header), area);
 }
@@ -71,8 +65,7 @@ pub(super) fn slowest(frame: &mut Frame<'_>, area: Rect, snapshot: &PoolSnapshot
             number(ago(task.ago)),
         ])
     });
-    let columns =
-        [Constraint::Min(8), Constraint::Length(8), Constraint::Length(11), Constraint::Length(16)];
+    let columns = [Min(8), Length(8), Length(11), Length(16)];
     let first = format!("Slowest {}s", terms.task);
     let header = heading(&[&first, &terms.worker, "ran for", "ended"]);
     frame.render_widget(Table::new(rows, columns).header(header), area);
@@ -98,7 +91,7 @@ pub(super) fn failures(frame: &mut Frame<'_>, area: Rect, snapshot: &PoolSnapsho
         };
         Row::new([Cell::from(name), Cell::from(text), number(ago(failure.ago))])
     });
-    let columns = [Constraint::Fill(1), Constraint::Fill(3), Constraint::Length(14)];
+    let columns = [Fill(1), Fill(3), Length(14)];
     frame.render_widget(Table::new(rows, columns), rest);
 }
 

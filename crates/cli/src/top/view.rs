@@ -2,14 +2,16 @@
 
 use brigade::metrics::{PoolSnapshot, PoolState};
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::Constraint::{Fill, Length};
+use ratatui::layout::{Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 
 use super::app::App;
-use super::figures::{self, ACCENT, BAD, bold, dim, title};
+use super::figures::{self, ACCENT, BAD, bold, dim, key, title};
 use super::format::{count, one_line, span};
+use super::protocol::Terms;
 use super::sparkline::{Seconds, columns};
 use super::tables;
 use super::workers;
@@ -34,16 +36,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
     let figures = figures::lines(snapshot, &seconds, &terms, area.width);
     let height = u16::try_from(figures.len()).unwrap_or(u16::MAX);
     let is_tall = area.height >= TALL;
-    let [head, figures_area, _, charts_area, _, body, foot] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(height),
-        Constraint::Length(1),
-        Constraint::Length(if is_tall { 7 } else { 4 }),
-        Constraint::Length(1),
-        Constraint::Fill(1),
-        Constraint::Length(1),
-    ])
-    .areas(area);
+    let (height, chart) = (Length(height), Length(if is_tall { 7 } else { 4 }));
+    let heights = [Length(1), height, Length(1), chart, Length(1), Fill(1), Length(1)];
+    let [head, figures_area, _, charts_area, _, body, foot] = Layout::vertical(heights).areas(area);
     frame.render_widget(heading(app, snapshot), head);
     frame.render_widget(connection(app), head);
     frame.render_widget(Paragraph::new(figures), figures_area);
@@ -52,54 +47,48 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
         let lines: Vec<Line<'_>> = stack.lines().map(|line| Line::from(one_line(line))).collect();
         frame.render_widget(Paragraph::new(lines), body);
     } else if area.width >= WIDE {
-        let [left, _, right] =
-            Layout::horizontal([Constraint::Fill(6), Constraint::Length(4), Constraint::Fill(5)])
-                .areas(body);
-        let rest = body.height.saturating_sub(tables::TIMES + 1);
-        let list = |share: u16| Constraint::Length((rest * share / 3).saturating_sub(1));
-        let [times, _, labels, _, slowest, _, failures] = Layout::vertical([
-            Constraint::Length(tables::TIMES),
-            Constraint::Length(1),
-            list(1),
-            Constraint::Length(1),
-            list(1),
-            Constraint::Length(1),
-            Constraint::Fill(1),
-        ])
-        .areas(right);
-        workers::draw(frame, left, app);
-        tables::times(frame, times, snapshot);
-        tables::labels(frame, labels, snapshot);
-        tables::slowest(frame, slowest, snapshot, &terms);
-        tables::failures(frame, failures, snapshot, &terms);
+        two_columns(frame, body, (app, snapshot), &terms);
     } else {
-        let extra = if is_tall { 7 } else { 0 };
-        let gap = u16::from(is_tall);
-        let [times, _, middle, _, slowest, _, failures] = Layout::vertical([
-            Constraint::Length(tables::TIMES),
-            Constraint::Length(1),
-            Constraint::Fill(1),
-            Constraint::Length(gap),
-            Constraint::Length(extra),
-            Constraint::Length(gap),
-            Constraint::Length(extra),
-        ])
-        .areas(body);
-        tables::times(frame, times, snapshot);
-        workers::draw(frame, middle, app);
-        tables::slowest(frame, slowest, snapshot, &terms);
-        tables::failures(frame, failures, snapshot, &terms);
+        one_column(frame, body, (app, snapshot), &terms, is_tall);
     }
-    let keys = Line::from(vec![
-        Span::styled("q", bold()),
-        Span::styled(" quit   ", dim()),
-        Span::styled("s", bold()),
-        Span::styled(" stack   ", dim()),
-        Span::styled("↑ ↓", bold()),
-        Span::styled(format!(" {}s   ", terms.worker), dim()),
-        Span::styled(format!("http://{}/", app.address), dim()),
-    ]);
+    let keys = [key("q", "quit"), key("s", "stack"), key("↑ ↓", &format!("{}s", terms.worker))];
+    let mut keys = Line::from(keys.concat());
+    keys.push_span(Span::styled(format!("http://{}/", app.address), dim()));
     frame.render_widget(keys, foot);
+}
+
+fn two_columns(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (app, snapshot): (&App, &PoolSnapshot),
+    terms: &Terms,
+) {
+    let [left, _, right] = Layout::horizontal([Fill(6), Length(4), Fill(5)]).areas(area);
+    let rest = area.height.saturating_sub(tables::TIMES + 1);
+    let (times, list) = (Length(tables::TIMES), Length((rest / 3).saturating_sub(1)));
+    let heights = [times, Length(1), list, Length(1), list, Length(1), Fill(1)];
+    let [times, _, labels, _, slowest, _, failures] = Layout::vertical(heights).areas(right);
+    workers::draw(frame, left, app);
+    tables::times(frame, times, snapshot);
+    tables::labels(frame, labels, snapshot);
+    tables::slowest(frame, slowest, snapshot, terms);
+    tables::failures(frame, failures, snapshot, terms);
+}
+
+fn one_column(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (app, snapshot): (&App, &PoolSnapshot),
+    terms: &Terms,
+    is_tall: bool,
+) {
+    let (gap, list) = if is_tall { (Length(1), Length(7)) } else { (Length(0), Length(0)) };
+    let heights = [Length(tables::TIMES), Length(1), Fill(1), gap, list, gap, list];
+    let [times, _, middle, _, slowest, _, failures] = Layout::vertical(heights).areas(area);
+    tables::times(frame, times, snapshot);
+    workers::draw(frame, middle, app);
+    tables::slowest(frame, slowest, snapshot, terms);
+    tables::failures(frame, failures, snapshot, terms);
 }
 
 fn margins(area: Rect) -> Rect {
@@ -129,9 +118,7 @@ fn connection(app: &App) -> Line<'static> {
 }
 
 fn charts(frame: &mut Frame<'_>, area: Rect, seconds: &Seconds) {
-    let [left, _, right] =
-        Layout::horizontal([Constraint::Fill(1), Constraint::Length(3), Constraint::Fill(1)])
-            .areas(area);
+    let [left, _, right] = Layout::horizontal([Fill(1), Length(3), Fill(1)]).areas(area);
     let length = seconds.finished.len();
     let past = if length >= 120 { format!("{} min", length / 60) } else { format!("{length} s") };
     for (area, name, values, unit) in

@@ -2,7 +2,8 @@
 
 use brigade::metrics::{WorkerSnapshot, WorkerState};
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Rect};
+use ratatui::layout::Constraint::{Length, Min};
+use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
@@ -41,7 +42,6 @@ fn table<'a>(
     workers: impl Iterator<Item = &'a WorkerSnapshot>,
     terms: &Terms,
 ) {
-    let is_wide = area.width >= 90;
     let header = ["", "state", "runs", "for", "done", "failed", "restarts", "pid"];
     let header = Row::new(header.map(|name| Cell::from(right(name)))).style(dim());
     let rows = workers.take(area.height.into()).map(|worker| {
@@ -61,17 +61,9 @@ fn table<'a>(
             Cell::from(right(&worker.pid.map_or_else(String::new, |pid| pid.to_string()))),
         ])
     });
-    let width = if is_wide { 9 } else { 8 };
-    let columns = [
-        Constraint::Length(7),
-        Constraint::Length(8),
-        Constraint::Min(8),
-        Constraint::Length(11),
-        Constraint::Length(width),
-        Constraint::Length(6),
-        Constraint::Length(8),
-        Constraint::Length(if is_wide { 8 } else { 0 }),
-    ];
+    let (done, pid) = if area.width >= 90 { (9, 8) } else { (8, 0) };
+    let columns =
+        [Length(7), Length(8), Min(8), Length(11), Length(done), Length(6), Length(8), Length(pid)];
     frame.render_widget(Table::new(rows, columns).header(header), area);
 }
 

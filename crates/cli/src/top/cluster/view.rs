@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use brigade::cluster::{LaneStatus, NodeStatus};
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::Constraint::{Fill, Length};
+use ratatui::layout::{Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row, Table};
 
 use super::View;
-use crate::top::figures::{ACCENT, BAD, bold, dim};
+use crate::top::figures::{ACCENT, BAD, bold, dim, figure, key};
 use crate::top::format::{count, one_line, rate, span};
 
 /// The most lanes that have a line.
@@ -19,67 +20,42 @@ const LANES: usize = 6;
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let lanes = u16::try_from(view.status.lanes.len().min(LANES)).unwrap_or(u16::MAX);
-    let [head, figures, more, _, lanes_area, _, nodes, foot] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Length(1 + lanes),
-        Constraint::Length(1),
-        Constraint::Fill(1),
-        Constraint::Length(1),
-    ])
-    .areas(frame.area());
+    let lanes = Length(1 + lanes);
+    let heights =
+        [Length(1), Length(1), Length(1), Length(1), lanes, Length(1), Fill(1), Length(1)];
+    let [head, figures, more, _, lanes_area, _, nodes, foot] =
+        Layout::vertical(heights).areas(frame.area());
     frame.render_widget(heading(view), head);
     frame.render_widget(connection(view), head);
     let status = &view.status;
     let running: u64 = status.nodes.iter().map(|node| u64::from(node.running)).sum();
-    let figure = |value: String, name: &str, is_bad: bool| {
-        let style = if is_bad { bold().fg(BAD) } else { bold() };
-        [Span::styled(value, style), Span::styled(format!(" {name}   "), dim())]
-    };
-    let line = |figures: Vec<[Span<'static>; 2]>| Line::from(figures.concat());
-    let first = vec![
+    let first = [
         figure(count(status.tasks), "tasks in the queue", false),
         figure(format!("{}/s", rate(status.submitted_per_second)), "submitted", false),
         figure(format!("{}/s", rate(status.recorded_per_second)), "recorded", false),
     ];
-    let second = vec![
+    let second = [
         figure(count(status.nodes.len() as u64), "nodes", status.nodes.is_empty()),
         figure(format!("{} of {}", count(running), count(status.workers())), "workers busy", false),
         figure(count(status.outcomes), "outcomes kept", false),
         figure(count(status.dead_letters), "dead letters", status.dead_letters > 0),
     ];
-    frame.render_widget(line(first), figures);
-    frame.render_widget(line(second), more);
-    let widths = [Constraint::Fill(1), Constraint::Length(10), Constraint::Length(10)];
+    frame.render_widget(Line::from(first.concat()), figures);
+    frame.render_widget(Line::from(second.concat()), more);
+    let widths = [Fill(1), Length(10), Length(10)];
     let rows = status.lanes.iter().take(LANES).map(lane);
     let table = Table::new(rows, widths).header(heads(&["LANE", "WAITING", "HELD"]));
     frame.render_widget(table, lanes_area);
     draw_nodes(frame, nodes, view);
-    let keys = Line::from(vec![
-        Span::styled("q", bold()),
-        Span::styled(" quit   ", dim()),
-        Span::styled("↑ ↓", bold()),
-        Span::styled(" nodes", dim()),
-    ]);
-    frame.render_widget(keys, foot);
+    let keys = [key("q", "quit"), key("↑ ↓", "nodes")];
+    frame.render_widget(Line::from(keys.concat()), foot);
 }
 
 fn draw_nodes(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let head =
         ["NODE", "BUSY", "WORKERS", "HELD", "RATE", "OUTCOMES", "DEATHS", "UPTIME", "OFFERS"];
-    let widths = [
-        Constraint::Fill(2),
-        Constraint::Length(5),
-        Constraint::Length(7),
-        Constraint::Length(6),
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Length(6),
-        Constraint::Length(12),
-        Constraint::Fill(1),
-    ];
+    let widths = [5, 7, 6, 8, 8, 6, 12].map(Length);
+    let widths = [Fill(2)].into_iter().chain(widths).chain([Fill(1)]);
     let nodes = view.status.nodes.iter().zip(&view.rates).skip(view.first);
     let table = Table::new(nodes.map(node), widths).header(heads(&head));
     frame.render_widget(table, area);
