@@ -9,6 +9,7 @@ pub(crate) use reorder::{ReorderBuffer, costs};
 pub(crate) use tag::Tag;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use brigade::runner::{Captured, Outcome, Stream};
 
@@ -29,44 +30,43 @@ impl Printer {
 
     /// Prints all output of a finished job.
     pub(crate) fn print(&self, outcome: &Outcome, tag: &[u8]) -> io::Result<()> {
-        self.copy(&outcome.stdout, tag, Patient(io::stdout().lock()), io::stdout().is_terminal())?;
+        self.copy(&outcome.stdout, tag, io::stdout().lock())?;
         self.print_stderr(outcome, tag)
     }
 
     /// Prints the standard error of a finished job.
     pub(crate) fn print_stderr(&self, outcome: &Outcome, tag: &[u8]) -> io::Result<()> {
-        self.copy(&outcome.stderr, tag, Patient(io::stderr().lock()), io::stderr().is_terminal())
+        self.copy(&outcome.stderr, tag, io::stderr().lock())
     }
 
     /// Prints lines of a running job.
     pub(crate) fn print_lines(&self, stream: Stream, lines: &[u8], tag: &[u8]) -> io::Result<()> {
         match stream {
-            Stream::Stdout => {
-                let mut writer = Tagged::new(Patient(io::stdout().lock()), tag);
-                writer.write_all(lines)?;
-                writer.finish(self.ends_lines && io::stdout().is_terminal())
-            }
-            Stream::Stderr => {
-                let mut writer = Tagged::new(Patient(io::stderr().lock()), tag);
-                writer.write_all(lines)?;
-                writer.finish(self.ends_lines && io::stderr().is_terminal())
-            }
+            Stream::Stdout => self.write(io::stdout().lock(), tag, |it| it.write_all(lines)),
+            Stream::Stderr => self.write(io::stderr().lock(), tag, |it| it.write_all(lines)),
         }
     }
 
-    fn copy(
-        &self,
-        captured: &Captured,
-        tag: &[u8],
-        writer: impl Write,
-        is_terminal: bool,
-    ) -> io::Result<()> {
+    fn copy<S>(&self, captured: &Captured, tag: &[u8], stream: S) -> io::Result<()>
+    where
+        S: Write + AsFd + IsTerminal,
+    {
         if captured.is_empty()? {
             return Ok(());
         }
-        let mut writer = Tagged::new(writer, tag);
-        captured.copy_to(&mut writer)?;
-        writer.finish(self.ends_lines && is_terminal)
+        self.write(stream, tag, |writer| captured.copy_to(writer).map(drop))
+    }
+
+    fn write<S: Write + AsFd + IsTerminal>(
+        &self,
+        stream: S,
+        tag: &[u8],
+        write: impl FnOnce(&mut Tagged<'_, Patient<S>>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let ends_line = self.ends_lines && stream.is_terminal();
+        let mut writer = Tagged::new(Patient(stream), tag);
+        write(&mut writer)?;
+        writer.finish(ends_line)
     }
 }
 

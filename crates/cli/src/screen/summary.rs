@@ -41,12 +41,10 @@ fn write_summary(
     {
         let (cores, used) = (statistics.cores(), leased * 100.0);
         let ending = if cores == 1 { "" } else { "s" };
-        if statistics.is_pinned() {
-            write!(text, "\n{cores} core{ending}: {used:.0} % used, {busy:.1} busy on average")?;
-        } else {
-            let busy = format!("{busy:.1} cores busy on average");
-            write!(text, "\n{cores} slot{ending}: {used:.0} % used, {busy}")?;
-        }
+        let (noun, of_what) =
+            if statistics.is_pinned() { ("core", "") } else { ("slot", " cores") };
+        write!(text, "\n{cores} {noun}{ending}: {used:.0} % used")?;
+        write!(text, ", {busy:.1}{of_what} busy on average")?;
     }
     writeln!(text)?;
     if is_full {
