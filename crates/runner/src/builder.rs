@@ -64,33 +64,25 @@ impl Runner {
             raises_open_files: false,
             resources: Vec::new(),
             needs: Vec::new(),
-            config: Config {
-                settings: Settings {
-                    slots: NonZeroUsize::MIN,
-                    retry: Retry::of(0),
-                    limit: None,
-                    halt: None,
-                    delay: Duration::ZERO,
-                    canary: None,
-                    canary_limit: CANARY_LIMIT,
-                    kill_grace: KILL_GRACE,
-                    stop_grace: STOP_GRACE,
-                    tick: None,
-                    is_remote: false,
-                },
-                cores: None,
-                cores_per_job: 1,
-                resources: Resources::default(),
-                output: Output::default(),
-                live: false,
-                nice: 0,
-                open_files: None,
-                least_memory: None,
-                most_load: None,
-                slot_variable: None,
-                confinement: None,
-                adopts_orphans: false,
-            },
+            config: Config { cores_per_job: 1, ..Config::default() },
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            slots: NonZeroUsize::MIN,
+            retry: Retry::of(0),
+            limit: None,
+            halt: None,
+            delay: Duration::ZERO,
+            canary: None,
+            canary_limit: CANARY_LIMIT,
+            kill_grace: KILL_GRACE,
+            stop_grace: STOP_GRACE,
+            tick: None,
+            is_remote: false,
         }
     }
 }
@@ -326,39 +318,35 @@ impl Builder {
     /// Returns an error if a setting is invalid or the cores of the machine cannot be determined.
     pub fn build(self) -> Result<Runner, BuildError> {
         let mut config = self.config;
-        let wrong = |field, problem| Err(BuildError::Config(ConfigError { field, problem }));
+        let wrong = |field, problem| BuildError::Config(ConfigError { field, problem });
         if !(0..=MAX_NICE).contains(&config.nice) {
             let problem = format!("must be from 0 to {MAX_NICE}, not {}", config.nice);
-            return wrong("nice", problem);
+            return Err(wrong("nice", problem));
         }
         if self.jobs.is_some_and(|jobs| !(1..=MAX_JOBS).contains(&jobs)) {
-            return wrong("jobs", format!("must be from 1 to {MAX_JOBS}"));
+            return Err(wrong("jobs", format!("must be from 1 to {MAX_JOBS}")));
         }
         if config.cores_per_job == 0 {
-            return wrong("cores_per_job", "must be at least 1".to_owned());
+            return Err(wrong("cores_per_job", "must be at least 1".to_owned()));
         }
         if config.settings.canary_limit.is_zero() {
-            return wrong("canary_limit", "must be greater than zero".to_owned());
+            return Err(wrong("canary_limit", "must be greater than zero".to_owned()));
         }
         let is_name = |name: &OsString| !name.is_empty() && !name.as_bytes().contains(&b'=');
         if !config.slot_variable.as_ref().is_none_or(is_name) {
-            return wrong("slot_variable", "must be the name of a variable".to_owned());
+            return Err(wrong("slot_variable", "must be the name of a variable".to_owned()));
         }
         if matches!(config.output, Output::Files { .. }) {
-            let problem =
-                "must not name files that all jobs share: set them for each job".to_owned();
-            return wrong("output", problem);
+            let problem = "must not name files that all jobs share: set them for each job";
+            return Err(wrong("output", problem.to_owned()));
         }
         let mut inventory = Inventory::default();
         for (name, resource) in &self.resources {
-            if let Err(error) = inventory.declare(name, *resource) {
-                return wrong("resource", error.to_string());
-            }
+            let declared = inventory.declare(name, *resource);
+            declared.map_err(|error| wrong("resource", error.to_string()))?;
         }
-        match Resources::new(inventory, self.needs) {
-            Ok(resources) => config.resources = resources,
-            Err(error) => return wrong("needs", error.to_string()),
-        }
+        let resources = Resources::new(inventory, self.needs);
+        config.resources = resources.map_err(|error| wrong("needs", error.to_string()))?;
         if self.is_pinned {
             let pool = match self.pool {
                 Some(pool) => pool,

@@ -34,7 +34,7 @@ pub(crate) use local::Local;
 pub(crate) use remote::Hosts;
 
 /// The settings of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Config {
     pub(crate) settings: Settings,
     pub(crate) cores: Option<Cores>,

@@ -277,6 +277,11 @@ impl StartFailure {
         Self { message, code: 126, is_shortage: false }
     }
 
+    /// Returns what makes an error of the system a failure.
+    pub(crate) fn io(what: &str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::of_io(what, &error)
+    }
+
     pub(crate) fn of_io(what: &str, error: &io::Error) -> Self {
         Self { is_shortage: is_shortage(error), ..Self::other(format!("{what}: {error}")) }
     }

@@ -272,13 +272,11 @@ impl Drive<'_, Local> {
         let pid = live.process.pid();
         let exceeded = live.confined.exceeded(&ended);
         self.collected.insert(slot, live.into_collected(ended.usage));
-        self.report_at(
-            time,
-            match exceeded {
-                None => machine::Event::Exited(slot, ended.exit),
-                Some(limit) => machine::Event::Exceeded(slot, limit),
-            },
-        );
+        let event = match exceeded {
+            None => machine::Event::Exited(slot, ended.exit),
+            Some(limit) => machine::Event::Exceeded(slot, limit),
+        };
+        self.report_at(time, event);
         if self.place.config.adopts_orphans {
             self.place.reap_adopted();
             self.place.note_dying_group(pid);

@@ -32,19 +32,7 @@ struct World {
 }
 
 fn settings(slots: usize) -> Settings {
-    Settings {
-        is_remote: false,
-        slots: NonZeroUsize::new(slots).expect("some"),
-        retry: Retry::of(0),
-        limit: None,
-        halt: None,
-        delay: Duration::ZERO,
-        canary: None,
-        canary_limit: Duration::from_secs(60),
-        kill_grace: Duration::from_secs(1),
-        stop_grace: Duration::from_secs(10),
-        tick: None,
-    }
+    Settings { slots: NonZeroUsize::new(slots).expect("some"), ..Settings::default() }
 }
 
 impl World {

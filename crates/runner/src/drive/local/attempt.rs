@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 
 use brigade_cores::CoreLease;
-use brigade_supervisor::{Capture, LaunchSettings, OutputPipe};
-use brigade_sys::launch::LaunchStage;
+use brigade_supervisor::{Capture, CommandLine, LaunchSettings, OutputPipe};
+use brigade_sys::launch::{LaunchError, LaunchStage};
 use brigade_sys::process::{Process, Usage};
 
 use super::Local;
@@ -15,6 +14,7 @@ use super::prepare::own_output;
 use super::streams::{StreamState, Token};
 use crate::confinement::Confined;
 use crate::drive::conclude::Collected;
+use crate::job::Job;
 use crate::machine::Attempt;
 use crate::needs::Share;
 use crate::outcome::StartFailure;
@@ -79,47 +79,32 @@ impl Local {
         lease: Option<CoreLease>,
         share: Option<Share>,
     ) -> Result<(), StartFailure> {
-        let cpus: Vec<u32> =
-            lease.as_ref().map(|lease| lease.cores().iter().collect()).unwrap_or_default();
+        let cpus: Vec<u32> = lease.iter().flat_map(|lease| lease.cores().iter()).collect();
         let list = lease.as_ref().map(ToString::to_string).unwrap_or_default();
         let (command, stdin) = self.preparation.command_line(&attempt, slot, list, share.as_ref());
-        let prepared = self
-            .launcher
-            .prepare(&command)
-            .map_err(|problem| StartFailure::other(problem.to_string()))?;
+        let prepared = self.launcher.prepare(&command);
+        let prepared = prepared.map_err(|problem| StartFailure::other(problem.to_string()))?;
         let stdin = self.preparation.stdin(attempt.number, stdin, &self.stopper)?;
         let output = attempt.job.output.as_ref().unwrap_or(&self.config.output);
-        let (ours, theirs) = self
-            .streams(output)
-            .map_err(|error| StartFailure::of_io("cannot create its output", &error))?;
+        let opened = self.streams(output);
+        let (ours, theirs) = opened.map_err(StartFailure::io("cannot create its output"))?;
         let [stdout, stderr] = &theirs;
         let own = attempt.job.confinement.as_ref().map(|own| &own.0);
-        let confinement = own.or(self.config.confinement.as_ref()).map(Arc::clone);
-        let (confined, doors) = confinement
-            .as_ref()
-            .map_or(Ok((Confined::default(), Vec::new())), |confinement| confinement.begin())
-            .map_err(|error| StartFailure::of_io("cannot make its control group", &error))?;
+        let confinement = own.or(self.config.confinement.as_ref());
+        let begun = confinement.map_or(Ok((Confined::default(), Vec::new())), |it| it.begin());
+        let (confined, doors) = begun.map_err(StartFailure::io("cannot make its control group"))?;
         let start = LaunchSettings {
             streams: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
             affinity: lease.as_ref().map(|lease| lease.cores().words()),
             nice: Some(self.config.nice),
             open_files: self.config.open_files,
-            confinement: confinement
-                .as_ref()
-                .map(|confinement| confinement.of_launch(&doors))
-                .unwrap_or_default(),
+            confinement: confinement.map(|it| it.of_launch(&doors)).unwrap_or_default(),
             is_worker: false,
         };
         let launched = self.launcher.launch(slot, &prepared, &start);
         let process = launched.map_err(|error| {
-            if let (LaunchStage::Folder, Some(folder)) = (error.stage(), &attempt.job.folder) {
-                let (folder, cause) = (folder.display(), error.cause());
-                return StartFailure::other(format!(
-                    "cannot enter its directory {folder}: {cause}"
-                ));
-            }
-            let program = command.program.to_string_lossy();
-            StartFailure::of_program(&program, start.confinement.sandbox.is_some(), &error)
+            let is_sandboxed = start.confinement.sandbox.is_some();
+            failure(&error, &attempt.job, &command, is_sandboxed)
         })?;
         drop(theirs);
         self.generation = self.generation.wrapping_add(1);
@@ -135,18 +120,26 @@ impl Local {
             lease,
             share,
         };
-        if let Err(error) = self.watch(slot, &live) {
-            self.poller.remove(live.process.pidfd());
-            live.streams.iter().filter_map(|stream| stream.pipe.as_ref()).for_each(|pipe| {
-                self.poller.remove(pipe);
-            });
-            drop(live);
-            self.launcher.clear(slot);
+        let watched = self.watch(slot, &live);
+        self.live[slot] = Some(live);
+        if let Err(error) = watched {
+            self.end_unwatched(slot);
             return Err(StartFailure::of_io("cannot watch its process", &error));
         }
-        self.live[slot] = Some(live);
         self.preparation.begin_feed();
         Ok(())
+    }
+
+    /// Ends a process whose descriptors cannot all be watched.
+    fn end_unwatched(&mut self, slot: usize) {
+        self.unwatch(slot);
+        let live = self.live[slot].take();
+        let streams = live.iter().flat_map(|live| &live.streams);
+        for pipe in streams.filter_map(|stream| stream.pipe.as_ref()) {
+            self.poller.remove(pipe);
+        }
+        drop(live);
+        self.launcher.clear(slot);
     }
 
     fn watch(&mut self, slot: usize, live: &Live) -> io::Result<()> {
@@ -201,4 +194,18 @@ impl Local {
         let (pipe, theirs) = OutputPipe::open()?;
         Ok((StreamState { pipe: Some(pipe), ..StreamState::of(capture) }, theirs))
     }
+}
+
+/// Returns the failure of a job whose program was not started.
+fn failure(
+    error: &LaunchError,
+    job: &Job,
+    command: &CommandLine,
+    is_sandboxed: bool,
+) -> StartFailure {
+    if let (LaunchStage::Folder, Some(folder)) = (error.stage(), &job.folder) {
+        let (folder, cause) = (folder.display(), error.cause());
+        return StartFailure::other(format!("cannot enter its directory {folder}: {cause}"));
+    }
+    StartFailure::of_program(&command.program.to_string_lossy(), is_sandboxed, error)
 }
