@@ -11,6 +11,7 @@ use crate::error::ClusterError;
 use crate::message::NodeStatus;
 use crate::queue_options::{QueueOptions, impl_queue_options};
 use crate::requirements::Requirements;
+use crate::setup::QueueSettings;
 
 /// A machine's share in a cluster: takes tasks from the queue, runs them in a local pool, and
 /// records their outcomes.
@@ -169,6 +170,19 @@ impl NodeBuilder {
     pub fn serve_status(mut self, address: impl Into<String>) -> Self {
         self.status_address = Some(address.into());
         self
+    }
+
+    /// Checks what is set, and returns the settings of the queue.
+    pub(super) fn check(&self) -> Result<QueueSettings, ClusterError> {
+        let wrong = |problem| Err(ClusterError::Configuration { field: "register", problem });
+        if let Some(name) = self.duplicate {
+            return wrong(format!("two functions have the name `{name}`"));
+        }
+        if self.functions.is_empty() {
+            return wrong("the node has no function; register at least one".to_owned());
+        }
+        self.offer.class()?;
+        self.options.settings()
     }
 
     /// Runs the node until SIGTERM or SIGINT, then drains it: what runs is finished, what has not

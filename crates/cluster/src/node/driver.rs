@@ -5,6 +5,7 @@ mod carry_out;
 mod denied;
 mod drain;
 mod jobs;
+mod open;
 mod tag;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -12,19 +13,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::{Client, Message, Subscriber};
-use brigade_pool::{Pool, PoolError};
+use brigade_pool::PoolError;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::jobs::JobEnd;
+pub(super) use self::open::{NodeChoice, Parts};
 use self::tag::Tag;
 use super::context::QueueContext;
 use super::delivery::{Delivered, FromServer};
 use super::functions::Functions;
 use super::held_task::HeldTask;
-use super::machine::{Action, Delivery, Event, Machine, Settings, Token};
+use super::machine::{Action, Delivery, Event, Machine, Token};
 use super::runs::{Ended, Runs};
 use super::status::Shared;
 use crate::clock::{Monotonic, now, sleep_until};
@@ -110,82 +112,7 @@ enum Woken {
     Time,
 }
 
-/// The tasks that a node takes of those that it could run.
-#[derive(Debug, Clone)]
-pub(super) struct NodeChoice {
-    /// The label without which no task is taken.
-    pub(super) only_label: Option<String>,
-    /// `true` if brief tasks have a backlog.
-    pub(super) has_backlog: bool,
-}
-
-/// The parts of a driver that others have made.
-pub(super) struct Parts {
-    pub(super) connection: Connection,
-    pub(super) context: QueueContext,
-    pub(super) functions: Functions,
-    pub(super) offer: Requirements,
-    pub(super) choice: NodeChoice,
-    pub(super) pool: Arc<Pool>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) commands: UnboundedReceiver<Command>,
-    pub(super) lease: Duration,
-}
-
 impl Driver {
-    pub(super) async fn new(parts: Parts) -> Result<Self, ClusterError> {
-        let Parts { connection, context, functions, offer, choice, pool, shared, commands, lease } =
-            parts;
-        let NodeChoice { only_label, has_backlog } = choice;
-        let client = connection.client.clone();
-        let inbox = client.new_inbox();
-        let names = context.names();
-        let subscribe = async |subject: String| {
-            let subscribed = client.subscribe(subject).await;
-            subscribed.map_err(|error| ClusterError::server("subscribe", error))
-        };
-        let settings = Settings {
-            name: shared.name.clone(),
-            workers: u32::try_from(pool.workers()).unwrap_or(u32::MAX),
-            resources: offer.resources().map(|(name, total)| (name.to_owned(), total)).collect(),
-            lease,
-            functions: functions.names(),
-            has_backlog,
-        };
-        Ok(Self {
-            publisher: Publisher::new(client.clone(), |_| false).await?,
-            deliveries: subscribe(format!("{inbox}.*")).await?,
-            cancellations: subscribe(names.cancel()).await?,
-            new_lanes: subscribe(names.lanes()).await?,
-            elections: subscribe(names.elections()).await?,
-            status_requests: subscribe(names.status()).await?,
-            inbox: format!("{inbox}."),
-            received: 0,
-            machine: Machine::new(settings, now()),
-            runs: Runs::new(pool),
-            jobs: FuturesUnordered::new(),
-            held: HashMap::new(),
-            events: VecDeque::new(),
-            actions: Vec::new(),
-            last_token: 0,
-            next_sweep: now() + FIRST_SWEEP_PERIOD,
-            sweep_period: FIRST_SWEEP_PERIOD,
-            is_sweeping: false,
-            done: BTreeSet::new(),
-            is_closed: false,
-            is_up: true,
-            failure: None,
-            connection,
-            client,
-            context,
-            commands,
-            functions,
-            offer,
-            only_label,
-            shared,
-        })
-    }
-
     /// Works until the node is drained.
     pub(super) async fn run(mut self) -> Result<(), ClusterError> {
         let mut answers = Vec::new();

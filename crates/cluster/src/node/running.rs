@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use async_nats::jetstream;
 use brigade_codec::chain;
 use brigade_pool::{Pool, Shutdown};
 use brigade_status::StatusServer;
@@ -20,14 +19,11 @@ use tokio::signal::windows::{CtrlBreak as Terminate, CtrlC as Interrupt, ctrl_br
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::builder::NodeBuilder;
-use super::context::QueueContext;
 use super::driver::{Command, Driver, Parts};
 use super::live_view;
 use super::status::Shared;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
-use crate::names::{Lane, Priority};
-use crate::requirements::Class;
 
 /// Time for which a killed pool is waited for.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,17 +38,7 @@ pub struct RunningNode {
 
 impl RunningNode {
     pub(super) fn start(builder: NodeBuilder) -> Result<Self, ClusterError> {
-        let settings = |field, problem: &str| {
-            Err(ClusterError::Configuration { field, problem: problem.to_owned() })
-        };
-        if let Some(name) = builder.duplicate {
-            return settings("register", &format!("two functions have the name `{name}`"));
-        }
-        if builder.functions.is_empty() {
-            return settings("register", "the node has no function; register at least one");
-        }
-        builder.offer.class()?;
-        let queue = builder.options.settings()?;
+        let queue = builder.check()?;
         let host = builder.name.clone().unwrap_or_else(host_name);
         let name = builder.name.clone().unwrap_or_else(|| unique_name(&host));
         let NodeBuilder {
@@ -73,48 +59,30 @@ impl RunningNode {
         let live_view = status_address.map(|address| live_view::serve(&address, &pool, &name));
         let live_view = live_view.transpose()?;
         let workers = u32::try_from(pool.workers()).unwrap_or(u32::MAX);
-        let names = (name.clone(), host);
-        let shared = Shared::new(names, workers, offer.to_string(), functions.names());
+        let shared = Shared::new((name, host), workers, offer.to_string(), functions.names());
         let shared = Arc::new(shared);
-        let (commands, command_receiver) = unbounded_channel();
+        let (commands, receiver) = unbounded_channel();
         let (opened, is_open) = channel();
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| ClusterError::system("start a runtime", error))?;
-        let of_thread = (Arc::clone(&shared), commands.clone());
+        let parts = Parts {
+            functions,
+            offer,
+            choice,
+            pool: Arc::clone(&pool),
+            shared: Arc::clone(&shared),
+            commands: receiver,
+        };
+        let of_thread = commands.clone();
         let run = move || {
-            let (shared, commands) = of_thread;
             let open = async {
-                let mut connection = endpoint.connect(&name).await?;
-                let jetstream = jetstream::new(connection.client.clone());
-                let opening = async {
-                    let context = QueueContext::open(jetstream, queue).await?;
-                    let lane = Lane { priority: Priority::default(), class: Class::default() };
-                    let consumer = context.settings.ensure_lane(&context.jetstream, &lane).await?;
-                    Ok((context, consumer))
-                };
-                let (context, consumer) = connection.permitted(opening).await?;
-                // Whoever created the lane has chosen the lease.
-                let lease = consumer.cached_info().config.ack_wait;
-                let signals = if handles_signals { Some(Signals::new()?) } else { None };
-                let pool = Arc::clone(&pool);
-                let commands = command_receiver;
-                let parts = Parts {
-                    connection,
-                    context,
-                    functions,
-                    offer,
-                    choice,
-                    pool,
-                    shared,
-                    commands,
-                    lease,
-                };
-                Ok((Driver::new(parts).await?, signals))
+                let driver = Driver::connect(&endpoint, queue, parts).await?;
+                Ok((driver, handles_signals.then(Signals::new).transpose()?))
             };
             match runtime.block_on(open) {
                 Ok((driver, signals)) => {
                     let _ = opened.send(Ok(()));
-                    work(&runtime, driver, signals, commands, &pool)
+                    work(&runtime, driver, signals, of_thread, &pool)
                 }
                 Err(error) => {
                     let _ = opened.send(Err(error));

@@ -30,9 +30,8 @@ impl Driver {
             Action::Stop { token, kill } => self.runs.stop(token, kill),
             Action::RecordOutcome(token) => {
                 let outcome = self.held.get_mut(&token).and_then(|held| held.outcome.take());
-                if let Some(outcome) = outcome {
-                    self.record_outcome(token, outcome).await;
-                }
+                let Some(outcome) = outcome else { return };
+                self.record_outcome(token, outcome).await;
             }
             Action::RecordUnknown(token) => {
                 let names = self.functions.names();
@@ -59,26 +58,20 @@ impl Driver {
                 self.record_history(token, &history, revision).await;
             }
             Action::Extend(token) => {
-                if let Some(held) = self.held.get(&token) {
-                    let reply = held.reply.clone();
-                    self.acknowledge(reply, AckKind::Progress.into()).await;
-                }
+                let Some(held) = self.held.get(&token) else { return };
+                self.acknowledge(held.reply.clone(), AckKind::Progress.into()).await;
             }
             Action::Acknowledge(token) => {
-                if let Some(held) = self.held.remove(&token) {
-                    self.start_removal_of_arguments(&held);
-                    self.acknowledge(held.reply, AckKind::Ack.into()).await;
-                }
+                let Some(held) = self.held.remove(&token) else { return };
+                self.start_removal_of_arguments(&held);
+                self.acknowledge(held.reply, AckKind::Ack.into()).await;
             }
             Action::Return { token, pause } => {
-                if let Some(held) = self.held.remove(&token) {
-                    let pause = (!pause.is_zero()).then_some(pause);
-                    self.acknowledge(held.reply, AckKind::Nak(pause).into()).await;
-                }
+                let Some(held) = self.held.remove(&token) else { return };
+                let pause = (!pause.is_zero()).then_some(pause);
+                self.acknowledge(held.reply, AckKind::Nak(pause).into()).await;
             }
-            Action::Forget(token) => {
-                self.held.remove(&token);
-            }
+            Action::Forget(token) => drop(self.held.remove(&token)),
         }
     }
 
