@@ -57,7 +57,6 @@ mod dead_letter;
 mod endpoint;
 mod error;
 mod input_hash;
-mod last_message;
 mod message;
 mod names;
 #[cfg(feature = "node")]
@@ -68,6 +67,7 @@ mod publisher;
 mod queue_options;
 mod requirements;
 mod setup;
+mod stored_message;
 mod task_name;
 #[cfg(test)]
 mod tests;

@@ -102,7 +102,7 @@ impl QueueSettings {
 
     /// Checks that the queue exists, by the first of its streams.
     async fn require(&self, jetstream: &Context, stream: &str) -> Result<(), ClusterError> {
-        retry("look for the queue", async || match jetstream.get_stream(stream).await {
+        retry("look for the queue", PATIENCE, async || match jetstream.get_stream(stream).await {
             Ok(_) => Ok(()),
             Err(error) => Err(match error.kind() {
                 GetStreamErrorKind::JetStream(error)
@@ -138,7 +138,7 @@ impl QueueSettings {
             num_replicas: self.replicas,
             ..object_store::Config::default()
         };
-        let bucket = retry("create the bucket for payloads", async || {
+        let bucket = retry("create the bucket for payloads", PATIENCE, async || {
             if let Ok(bucket) = jetstream.get_object_store(&bucket).await {
                 return Ok(bucket);
             }
@@ -168,7 +168,7 @@ impl QueueSettings {
             max_waiting: MAX_WAITING,
             ..consumer::pull::Config::default()
         };
-        retry("create a consumer", async || {
+        retry("create a consumer", PATIENCE, async || {
             let found = jetstream.get_consumer_from_stream(&name, &stream).await;
             match found {
                 Ok(consumer) => return Ok(consumer),
@@ -187,7 +187,7 @@ impl QueueSettings {
     /// Returns the lanes that exist.
     pub(crate) async fn lanes(&self, jetstream: &Context) -> Result<Vec<Lane>, ClusterError> {
         let stream = self.names.tasks_stream();
-        let names: Vec<String> = retry("list the consumers", async || {
+        let names: Vec<String> = retry("list the consumers", PATIENCE, async || {
             let later = |reason: String| Retry::Later(reason);
             let stream = jetstream.get_stream_no_info(&stream).await;
             let stream = stream.map_err(|error| later(chain(&error)))?;
@@ -238,7 +238,7 @@ fn warn_of_losses(jetstream: &Context) {
 
 /// Checks the stream that exists, or creates it. Only the latter needs the permission for that.
 async fn ensure_stream(jetstream: &Context, wanted: Config) -> Result<(), ClusterError> {
-    let found = retry("create a stream", async || {
+    let found = retry("create a stream", PATIENCE, async || {
         if let Some(found) = existing(jetstream, &wanted.name).await? {
             return Ok(found);
         }
@@ -342,15 +342,16 @@ fn check_stream(found: &Stream, wanted: &Config) -> Result<(), ClusterError> {
 }
 
 /// Reason why a request to the server failed, and whether it may be sent again.
-enum Retry {
+pub(crate) enum Retry {
     Later(String),
     Never(String),
 }
 
 /// Sends requests until one succeeds: for some seconds after its start, or after the death of a
 /// leader, a server refuses all of them.
-async fn retry<T>(
+pub(crate) async fn retry<T>(
     operation: &'static str,
+    patience: Duration,
     attempt: impl AsyncFn() -> Result<T, Retry>,
 ) -> Result<T, ClusterError> {
     let begun = Instant::now();
@@ -358,7 +359,7 @@ async fn retry<T>(
         match attempt().await {
             Ok(value) => return Ok(value),
             Err(Retry::Never(reason)) => return Err(ClusterError::server(operation, reason)),
-            Err(Retry::Later(reason)) if begun.elapsed() >= PATIENCE => {
+            Err(Retry::Later(reason)) if begun.elapsed() >= patience => {
                 return Err(ClusterError::server(operation, reason));
             }
             Err(Retry::Later(reason)) => {

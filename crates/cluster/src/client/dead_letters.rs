@@ -7,7 +7,6 @@ use std::sync::Arc;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind};
 use brigade_codec::chain;
 
 use super::cluster::Cluster;
@@ -15,6 +14,7 @@ use super::server::{Server, patiently};
 use super::shared::Shared;
 use crate::dead_letter::DeadLetter;
 use crate::error::ClusterError;
+use crate::stored_message::{first_message, last_message};
 
 /// Number of dead letters that are read at a time. Each has up to half a megabyte.
 const PAGE: usize = 32;
@@ -64,7 +64,7 @@ impl Cluster {
     /// If the server does not answer, or the queue is full. The call may then be repeated.
     pub fn requeue(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
         let letter = letter.clone();
-        self.ask(move |server| async move { server.requeue(&letter).await })
+        ask(self.shared(), move |server| async move { server.requeue(&letter).await })
     }
 
     /// Removes a dead letter. Its task keeps the outcome that it was given up. Returns `false` if
@@ -74,14 +74,7 @@ impl Cluster {
     /// If the server does not answer.
     pub fn remove_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
         let letter = letter.clone();
-        self.ask(move |server| async move { server.remove_dead_letter(&letter).await })
-    }
-
-    fn ask<T: Send + 'static, F: Future<Output = Result<T, ClusterError>> + 'static>(
-        &self,
-        job: impl FnOnce(Server) -> F + Send + 'static,
-    ) -> Result<T, ClusterError> {
-        ask(self.shared(), job)
+        ask(self.shared(), move |server| async move { server.remove_dead_letter(&letter).await })
     }
 }
 
@@ -121,15 +114,8 @@ impl Server {
         let (mut letters, mut next) = (VecDeque::new(), from);
         while letters.len() < PAGE {
             let found = patiently("read a dead letter", async || {
-                let stream = self.names().history_stream();
-                let stream = self.jetstream.get_stream_no_info(stream).await;
-                let stream = stream.map_err(|error| chain(&error))?;
-                let filter = self.names().all_dead();
-                match stream.get_first_raw_message_by_subject(&filter, next).await {
-                    Ok(message) => Ok(Some(message)),
-                    Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
-                    Err(error) => Err(chain(&error)),
-                }
+                let stream = self.stream(&self.names().history_stream()).await?;
+                first_message(&stream, &self.names().all_dead(), next).await
             });
             let Some(message) = found.await? else { return Ok(Page { letters, next: None }) };
             next = message.sequence + 1;
@@ -146,14 +132,9 @@ impl Server {
     async fn has_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
         let subject = self.names().dead(&letter.key);
         patiently("look for a dead letter", async || {
-            let stream = self.names().history_stream();
-            let stream = self.jetstream.get_stream_no_info(stream).await;
-            let stream = stream.map_err(|error| chain(&error))?;
-            match stream.get_last_raw_message_by_subject(&subject).await {
-                Ok(message) => Ok(message.sequence == letter.origin.sequence),
-                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(false),
-                Err(error) => Err(chain(&error)),
-            }
+            let stream = self.stream(&self.names().history_stream()).await?;
+            let last = last_message(&stream, &subject).await?;
+            Ok(last.is_some_and(|message| message.sequence == letter.origin.sequence))
         })
         .await
     }
@@ -206,9 +187,7 @@ impl Server {
     /// Removes the messages with a subject.
     async fn purge(&self, stream: String, subject: String) -> Result<(), ClusterError> {
         patiently("remove a message", async || {
-            let stream = self.jetstream.get_stream_no_info(&stream).await;
-            let stream = stream.map_err(|error| chain(&error))?;
-            let purged = stream.purge().filter(&subject).await;
+            let purged = self.stream(&stream).await?.purge().filter(&subject).await;
             purged.map(drop).map_err(|error| chain(&error))
         })
         .await

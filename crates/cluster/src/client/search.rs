@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind, Stream};
+use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind};
 use brigade_codec::chain;
 use bytes::Bytes;
 
@@ -91,7 +91,7 @@ impl Server {
         if key.origin.is_batch() {
             return Ok(self.last(&name, &subject).await?.is_some());
         }
-        let stream = self.stream(&name).await?;
+        let stream = self.stream(&name).await.map_err(Failure::NoAnswer)?;
         let is_it = |message: &StreamMessage| {
             key_of(Some(&message.headers), &message.subject).as_ref() == Some(key)
         };
@@ -149,13 +149,8 @@ impl Server {
 
     /// Returns the last message on a subject.
     async fn last(&self, stream: &str, subject: &str) -> Result<Option<StreamMessage>, Failure> {
-        let last = self.stream(stream).await?.get_last_raw_message_by_subject(subject).await;
-        found(last, stream)
-    }
-
-    async fn stream(&self, name: &str) -> Result<Stream<()>, Failure> {
-        let stream = self.jetstream.get_stream_no_info(name).await;
-        stream.map_err(|error| Failure::NoAnswer(chain(&error)))
+        let opened = self.stream(stream).await.map_err(Failure::NoAnswer)?;
+        found(opened.get_last_raw_message_by_subject(subject).await, stream)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Requests of a client to the server, besides publications and outcomes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PushConsumer, push};
-use async_nats::jetstream::stream::DirectGetErrorKind;
+use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
 use async_nats::jetstream::{self, Context};
 use brigade_codec::chain;
 use bytes::Bytes;
@@ -13,18 +13,17 @@ use futures_util::TryStreamExt;
 use super::cursor::HEARTBEAT;
 use super::submission::message_id;
 use crate::error::ClusterError;
-use crate::last_message::last_message;
 use crate::message::CancelMessage;
 use crate::names::{Lane, Names, Origin, TaskKey};
 use crate::payload::Payloads;
-use crate::setup::QueueSettings;
+use crate::setup::{QueueSettings, Retry, retry};
+use crate::stored_message::last_message;
 
 /// Silence of a client after which the server forgets its consumer.
 const CONSUMER_LIFE: Duration = Duration::from_secs(30);
 
-/// Period in which a request is sent again, and the pause between two attempts.
+/// Period in which a request is sent again.
 const PATIENCE: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// The server as jobs of the driver use it. Cloning is cheap.
 #[derive(Clone)]
@@ -89,12 +88,16 @@ impl Server {
 
     async fn subjects(&self, stream: &str, filter: &str) -> Result<Vec<String>, ClusterError> {
         patiently("list the items of a batch", async || {
-            let stream =
-                self.jetstream.get_stream_no_info(stream).await.map_err(|error| chain(&error))?;
+            let stream = self.stream(stream).await?;
             let found = stream.info_with_subjects(filter).await.map_err(|error| chain(&error))?;
             found.map_ok(|(subject, _)| subject).try_collect().await.map_err(|error| chain(&error))
         })
         .await
+    }
+
+    /// Returns a stream, which may not exist.
+    pub(super) async fn stream(&self, name: &str) -> Result<Stream<()>, String> {
+        self.jetstream.get_stream_no_info(name).await.map_err(|error| chain(&error))
     }
 
     /// Returns the message of an outcome or of a manifest, if there is one.
@@ -104,7 +107,7 @@ impl Server {
     pub(super) async fn outcome(&self, subject: &str) -> Result<Option<Bytes>, ClusterError> {
         let stream = self.names().outcomes_stream();
         patiently("read an outcome", async || {
-            let stream = self.jetstream.get_stream_no_info(&stream).await.map_err(|e| chain(&e))?;
+            let stream = self.stream(&stream).await?;
             match stream.direct_get_last_for_subject(subject).await {
                 Ok(message) => Ok(Some(message.payload)),
                 Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
@@ -187,8 +190,7 @@ impl Server {
         lane: &Lane,
         sequence: Option<u64>,
     ) -> Result<(), String> {
-        let stream = self.names().tasks_stream();
-        let stream = self.jetstream.get_stream_no_info(stream).await.map_err(|e| chain(&e))?;
+        let stream = self.stream(&self.names().tasks_stream()).await?;
         if key.origin.is_batch() {
             // No other task has this subject.
             let purged = stream.purge().filter(self.names().task(lane, key)).await;
@@ -211,17 +213,5 @@ pub(super) async fn patiently<T>(
     operation: &'static str,
     attempt: impl AsyncFn() -> Result<T, String>,
 ) -> Result<T, ClusterError> {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        match attempt().await {
-            Ok(value) => return Ok(value),
-            Err(reason) if Instant::now() >= end => {
-                return Err(ClusterError::server(operation, reason));
-            }
-            Err(reason) => {
-                tracing::debug!(operation, reason, "the server refused a request; trying again");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
+    retry(operation, PATIENCE, async || attempt().await.map_err(Retry::Later)).await
 }

@@ -6,11 +6,11 @@ use async_nats::jetstream::Context as JetStream;
 use async_nats::jetstream::stream::Stream;
 
 use crate::error::ClusterError;
-use crate::last_message::last_message;
 use crate::message::History;
 use crate::names::{Names, TaskKey};
 use crate::payload::Payloads;
 use crate::setup::QueueSettings;
+use crate::stored_message::last_message;
 
 /// The pause before a request is sent again.
 const PAUSE: Duration = Duration::from_millis(250);

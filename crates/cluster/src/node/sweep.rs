@@ -16,12 +16,13 @@ use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
+use async_nats::jetstream::stream::Stream;
 use brigade_codec::chain;
 
 use super::context::QueueContext;
 use crate::message::TaskMessage;
 use crate::names::Lane;
+use crate::stored_message::first_message;
 use crate::task_name::{KEY_HEADER, TYPES_HEADER, key_of};
 
 /// Every subject of the stream.
@@ -113,7 +114,7 @@ impl QueueContext {
         swept: &mut Swept,
     ) -> Result<(), String> {
         let mut next = 1;
-        while let Some(message) = first(tasks, &floor.filter, next).await?
+        while let Some(message) = first_message(tasks, &floor.filter, next).await?
             && message.sequence <= floor.sequence
         {
             next = message.sequence + 1;
@@ -133,7 +134,7 @@ impl QueueContext {
         let highest = floors.iter().map(|floor| floor.sequence).max().unwrap_or_default();
         let (mut next, mut patience, mut undone) = (1, PATIENCE, 0);
         while patience > 0
-            && let Some(message) = first(tasks, EVERYTHING, next).await?
+            && let Some(message) = first_message(tasks, EVERYTHING, next).await?
             && (message.sequence <= highest || undone < UNDONE_LIMIT)
         {
             next = message.sequence + 1;
@@ -204,18 +205,6 @@ impl QueueContext {
 /// Returns the first message from a sequence on whose subject matches `filter`. The leader answers:
 /// after the deaths of several servers it may have messages that the others, which answer direct
 /// requests too, have removed.
-async fn first(
-    tasks: &Stream,
-    filter: &str,
-    sequence: u64,
-) -> Result<Option<StreamMessage>, String> {
-    match tasks.get_first_raw_message_by_subject(filter, sequence).await {
-        Ok(message) => Ok(Some(message)),
-        Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
-        Err(error) => Err(chain(&error)),
-    }
-}
-
 async fn delete(tasks: &Stream, sequence: u64) {
     // Fails if another node was faster.
     let _ = tasks.delete_message(sequence).await;

@@ -12,8 +12,8 @@ use data_encoding::BASE64URL;
 
 use super::PayloadError;
 use crate::error::ClusterError;
-use crate::last_message::last_message;
 use crate::message::{Items, StoredBody};
+use crate::stored_message::last_message;
 
 /// The stream behind a bucket.
 #[derive(Clone)]
