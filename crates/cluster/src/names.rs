@@ -35,15 +35,15 @@ pub struct NameError {
 
 /// Defines a name that is one token of a subject.
 macro_rules! token {
-    ($(#[$attribute:meta])* $name:ident, $what:literal, $is_valid:ident) => {
+    ($(#[$attribute:meta])* $visible:vis $name:ident, $what:literal, $is_valid:ident) => {
         $(#[$attribute])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(Arc<str>);
+        $visible struct $name(Arc<str>);
 
         impl $name {
             /// Returns the name as text.
-            pub fn as_str(&self) -> &str {
+            $visible fn as_str(&self) -> &str {
                 &self.0
             }
         }
@@ -52,11 +52,7 @@ macro_rules! token {
             type Err = NameError;
 
             fn from_str(text: &str) -> Result<Self, NameError> {
-                if $is_valid(text) {
-                    Ok(Self(text.into()))
-                } else {
-                    Err(NameError { what: $what, text: text.to_owned() })
-                }
+                crate::names::checked($what, text, $is_valid).map(Self)
             }
         }
 
@@ -88,20 +84,32 @@ macro_rules! token {
     };
 }
 
+pub(crate) use token;
+
 token! {
     /// The name of a queue: clients and nodes with the same one meet.
-    Queue, "the name of a queue", is_token
+    pub Queue, "the name of a queue", is_token
 }
 
 token! {
     /// The name of a batch, or the id of a client for tasks outside of batches: the owner of the
     /// ids of items.
-    Origin, "the name of a batch", is_origin
+    pub Origin, "the name of a batch", is_origin
 }
 
 token! {
     /// The id of a task within its batch or client.
-    ItemId, "the id of an item", is_item
+    pub ItemId, "the id of an item", is_item
+}
+
+/// Returns a text that is valid as a name.
+pub(crate) fn checked(
+    what: &'static str,
+    text: &str,
+    is_valid: impl FnOnce(&str) -> bool,
+) -> Result<Arc<str>, NameError> {
+    let name = is_valid(text).then(|| text.into());
+    name.ok_or_else(|| NameError { what, text: text.to_owned() })
 }
 
 fn is_token(text: &str) -> bool {
@@ -130,11 +138,7 @@ impl Origin {
     /// # Errors
     /// If the text has characters that are not allowed.
     pub fn batch(name: &str) -> Result<Self, NameError> {
-        if is_token(name) {
-            Ok(Self(name.into()))
-        } else {
-            Err(NameError { what: "the name of a batch", text: name.to_owned() })
-        }
+        checked("the name of a batch", name, is_token).map(Self)
     }
 
     /// Returns the origin of a client's tasks outside of batches.
@@ -162,11 +166,7 @@ impl ItemId {
     /// # Errors
     /// If the text has characters that are not allowed.
     pub fn named(text: &str) -> Result<Self, NameError> {
-        if is_token(text) {
-            Ok(Self(text.into()))
-        } else {
-            Err(NameError { what: "the id of an item", text: text.to_owned() })
-        }
+        checked("the id of an item", text, is_token).map(Self)
     }
 
     /// Returns the id of the item with a number.

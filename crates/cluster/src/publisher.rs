@@ -19,7 +19,7 @@ use brigade_codec::chain;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 
-use self::outstanding::{Answered, Outstanding};
+use self::outstanding::{Entry, Outstanding};
 use self::verdict::Verdict;
 use crate::clock::{Monotonic, now, sleep_until};
 use crate::error::ClusterError;
@@ -237,7 +237,7 @@ impl<T> Publisher<T> {
     }
 }
 
-impl<T> Answered<T> {
+impl<T> Entry<T> {
     fn stored(self, stored: Stored) -> Answer<T> {
         Answer { tag: self.tag, result: Ok(stored), publication: self.publication }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::NameError;
+use crate::names::{NameError, token};
 
 /// The class of tasks without requirements.
 const ANY: &str = "any";
@@ -184,55 +184,25 @@ fn is_label(text: &str) -> bool {
         && !is_amount
 }
 
-/// Requirements in their only spelling, such as `any` or `c4-m8-gpu-licenses=3`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub(crate) struct Class(Arc<str>);
+token! {
+    /// Requirements in their only spelling, such as `any` or `c4-m8-gpu-licenses=3`.
+    pub(crate) Class, "requirements", is_class
+}
+
+fn is_class(text: &str) -> bool {
+    text.parse::<Requirements>().is_ok()
+}
 
 impl Class {
     pub(crate) fn requirements(&self) -> Requirements {
         // A class is made of requirements, so they can be read again.
-        self.0.parse().unwrap_or_default()
+        self.as_str().parse().unwrap_or_default()
     }
 }
 
 impl Default for Class {
     fn default() -> Self {
         Self(ANY.into())
-    }
-}
-
-impl FromStr for Class {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        text.parse::<Requirements>().map(|_| Self(text.into()))
-    }
-}
-
-impl TryFrom<String> for Class {
-    type Error = NameError;
-
-    fn try_from(text: String) -> Result<Self, NameError> {
-        text.parse()
-    }
-}
-
-impl From<Class> for String {
-    fn from(class: Class) -> Self {
-        class.0.as_ref().to_owned()
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Class {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:?}", &*self.0)
     }
 }
 

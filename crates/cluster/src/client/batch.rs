@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 
 use super::ClusterHandle;
 use super::map::{Chunks, ClusterMap, ClusterMapUnordered};
-use super::mapped::Mapped;
+use super::mapped::{Mapped, closed};
 use super::prepare::Place;
 use super::shared::{Command, Shared};
 use super::task::ClusterTask;
@@ -167,10 +167,6 @@ impl<'cluster> Batch<'cluster> {
     fn mapped(&self) -> Mapped {
         Mapped { origin: self.origin.clone(), is_continued: self.is_continued }
     }
-}
-
-fn closed() -> ClusterError {
-    ClusterError::system("open the batch", "the cluster was closed")
 }
 
 impl fmt::Debug for Batch<'_> {

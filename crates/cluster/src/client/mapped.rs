@@ -68,6 +68,6 @@ async fn agree(server: &Server, batch: &Origin, wanted: &Manifest) -> Result<u32
     }
 }
 
-fn closed() -> ClusterError {
+pub(super) fn closed() -> ClusterError {
     ClusterError::system("open the batch", "the cluster was closed")
 }

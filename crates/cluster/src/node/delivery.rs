@@ -40,20 +40,16 @@ impl FromServer {
             return status_of(status, &message.subject, inbox);
         }
         let Some(reply) = message.reply else { return Self::Unknown };
-        match Acknowledgment::parse(&reply) {
-            Some(Acknowledgment { lane, delivery: id }) => {
-                let task = TaskMessage::from_bytes(&message.payload);
-                let fallback = task.is_err().then(|| {
-                    let key = key_of(message.headers.as_ref(), &message.subject);
-                    key.unwrap_or_else(|| unreadable(id.message))
-                });
-                let types = types_in(message.headers.as_ref());
-                let payload = message.payload;
-                let delivered = Delivered { lane, id, reply, payload, task, types, fallback };
-                Self::Delivered(Box::new(delivered))
-            }
-            None => Self::Unknown,
-        }
+        let Some((lane, id)) = parse_reply(&reply) else { return Self::Unknown };
+        let task = TaskMessage::from_bytes(&message.payload);
+        let fallback = task.is_err().then(|| {
+            let key = key_of(message.headers.as_ref(), &message.subject);
+            key.unwrap_or_else(|| unreadable(id.message))
+        });
+        let types = types_in(message.headers.as_ref());
+        let payload = message.payload;
+        let delivered = Delivered { lane, id, reply, payload, task, types, fallback };
+        Self::Delivered(Box::new(delivered))
     }
 }
 
@@ -84,24 +80,17 @@ impl Delivered {
     }
 }
 
-/// The parts of `$JS.ACK.<stream>.<consumer>.<delivered>.<stream sequence>.…`, which may have a
-/// domain and an account behind `ACK`.
-struct Acknowledgment {
-    lane: Lane,
-    delivery: DeliveryId,
-}
-
-impl Acknowledgment {
-    fn parse(reply: &str) -> Option<Self> {
-        let mut tokens = reply.strip_prefix("$JS.ACK.")?.split('.');
-        if tokens.clone().count() >= 9 {
-            tokens.nth(1)?;
-        }
-        let lane = Lane::of_consumer(tokens.nth(1)?)?;
-        let number = tokens.next()?.parse().ok()?;
-        let message = tokens.next()?.parse().ok()?;
-        Some(Self { lane, delivery: DeliveryId { message, number } })
+/// Reads `$JS.ACK.<stream>.<consumer>.<delivered>.<stream sequence>.…`, which may have a domain and
+/// an account behind `ACK`.
+fn parse_reply(reply: &str) -> Option<(Lane, DeliveryId)> {
+    let mut tokens = reply.strip_prefix("$JS.ACK.")?.split('.');
+    if tokens.clone().count() >= 9 {
+        tokens.nth(1)?;
     }
+    let lane = Lane::of_consumer(tokens.nth(1)?)?;
+    let number = tokens.next()?.parse().ok()?;
+    let message = tokens.next()?.parse().ok()?;
+    Some((lane, DeliveryId { message, number }))
 }
 
 fn status_of(status: StatusCode, subject: &Subject, inbox: &str) -> FromServer {
@@ -129,12 +118,12 @@ mod tests {
             "$JS.ACK.BRIGADE_q_TASKS.any_h.3.17.5.1700000000.2",
             "$JS.ACK.hub.HASH.BRIGADE_q_TASKS.any_h.3.17.5.1700000000.2.random",
         ] {
-            let found = Acknowledgment::parse(reply).unwrap();
-            assert_eq!(found.lane, Lane { priority: Priority::High, class: Class::default() });
-            assert_eq!(found.delivery, DeliveryId { message: 17, number: 3 });
+            let (lane, delivery) = parse_reply(reply).unwrap();
+            assert_eq!(lane, Lane { priority: Priority::High, class: Class::default() });
+            assert_eq!(delivery, DeliveryId { message: 17, number: 3 });
         }
         for reply in ["", "$JS.ACK.", "$JS.ACK.S.C.x.1.1.1.1", "elsewhere.1"] {
-            assert!(Acknowledgment::parse(reply).is_none(), "{reply}");
+            assert!(parse_reply(reply).is_none(), "{reply}");
         }
     }
 }

@@ -19,19 +19,12 @@ pub(super) struct Outstanding<T> {
     due: BTreeSet<(Monotonic, u64)>,
 }
 
+/// A publish.
 #[derive(Debug)]
-struct Entry<T> {
-    tag: T,
-    publication: Publication,
-    due: Monotonic,
-    is_retried: bool,
-}
-
-/// A publish that has its answer.
-#[derive(Debug)]
-pub(super) struct Answered<T> {
+pub(super) struct Entry<T> {
     pub(super) tag: T,
     pub(super) publication: Publication,
+    due: Monotonic,
     /// `true` if it was sent more than once.
     pub(super) is_retried: bool,
 }
@@ -58,7 +51,7 @@ impl<T> Outstanding<T> {
     }
 
     /// Removes a publish that has its answer. Returns `None` if it had its answer before.
-    pub(super) fn remove(&mut self, number: u64) -> Option<Answered<T>> {
+    pub(super) fn remove(&mut self, number: u64) -> Option<Entry<T>> {
         let index = self.index(number)?;
         let entry = self.entries.get_mut(index)?.take()?;
         self.due.remove(&(entry.due, number));
@@ -67,8 +60,7 @@ impl<T> Outstanding<T> {
             self.entries.pop_front();
             self.first += 1;
         }
-        let Entry { tag, publication, is_retried, .. } = entry;
-        Some(Answered { tag, publication, is_retried })
+        Some(entry)
     }
 
     /// Returns the tag of a publish without an answer.

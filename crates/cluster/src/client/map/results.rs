@@ -19,19 +19,13 @@ pub struct Results {
     index: u64,
     /// Position of the next result's input.
     position: u64,
-    source: Source,
+    /// The items, or the failure that all results are.
+    outcome: Result<Items, TaskError>,
     /// Number of results that were not taken.
     left: u32,
     /// Number of items, and of the bytes of their inputs, in the map's window.
     pub(super) items: u32,
     pub(super) bytes: usize,
-}
-
-#[derive(Debug)]
-enum Source {
-    Items(Items),
-    /// All results are this failure.
-    Failure(TaskError),
 }
 
 impl Results {
@@ -41,11 +35,7 @@ impl Results {
         items: u32,
         bytes: usize,
     ) -> Self {
-        let source = match outcome {
-            Ok(items) => Source::Items(items),
-            Err(error) => Source::Failure(error),
-        };
-        Self { index, position, source, left: items, items, bytes }
+        Self { index, position, outcome, left: items, items, bytes }
     }
 
     /// Returns the position of the input whose result was taken last.
@@ -62,10 +52,7 @@ impl Results {
     }
 
     fn next_result<R: DeserializeOwned + 'static>(&mut self) -> Result<R, TaskError> {
-        let items = match &mut self.source {
-            Source::Items(items) => items,
-            Source::Failure(error) => return Err(error.clone()),
-        };
+        let items = self.outcome.as_mut().map_err(|error| error.clone())?;
         let item = match items.next() {
             Some(item) => item.map_err(|error| error.to_string()),
             None => Err("the outcome has too few items".to_owned()),
