@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 79_114;
+const SUM: usize = 78_807;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -35,7 +35,7 @@ const LONG: usize = 60;
 const BUDGETS: &[(&str, usize)] = &[
     ("base", 900),
     ("brigade", 200),
-    ("cli", 10650),
+    ("cli", 10450),
     ("cluster", 9570),
     ("codec", 1360),
     ("cores", 3410),
