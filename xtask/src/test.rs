@@ -20,7 +20,7 @@ use crate::tools::{MUSL, NATS_VARIABLE, Tools, current_nats_server};
 use crate::{asan, crashes, cross, escape, features, loom, packages, quick, tidy};
 
 /// Maximum number of units that `cargo xtask test` compiles in a clean clone, without its own.
-const BUDGET: usize = 1000;
+const BUDGET: usize = 700;
 
 /// Number of random events for the scheduler; each step is checked against a model.
 const SCHEDULER_STEPS: (&str, &str) = ("BRIGADE_SCHEDULER_STEPS", "1000000");
