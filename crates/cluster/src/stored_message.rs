@@ -1,5 +1,6 @@
 //! Reads messages of streams by their subjects. The leader of the stream answers, because its
-//! followers may not have heard of the last messages.
+//! followers, which answer direct requests too, may not have heard of the last messages, and after
+//! the deaths of several servers may have removed messages that it has.
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind, Stream};

@@ -46,13 +46,14 @@ fn end_all() {
         drive.begin_shutdown(mode(drive));
     }
     for drive in living {
-        if drive.shared().is_own_thread() {
-            tracing::warn!(
-                "a callback or a waker ends the process, and tasks of its pool are lost"
-            );
-        }
         // A broken pool has reported its reason to every task.
         let _ = drive.shutdown(mode(&drive), None);
+        if let Some(tasks) = drive.left_to_this_thread() {
+            let pool = &drive.shared().config.supervisor.pool;
+            let text = "a waker ends the process, which loses tasks of its pool";
+            // The subscriber is code of the program.
+            let _ = catch_panic(|| tracing::warn!(pool, tasks, "{text}"));
+        }
         // What the program has put into the pool is not dropped while its other threads run.
         std::mem::forget(drive);
     }

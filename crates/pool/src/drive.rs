@@ -155,9 +155,7 @@ impl Drive {
         let mut started = Ok(());
         for thread in threads {
             match thread {
-                Ok(thread) => {
-                    self.threads.lock().push(thread);
-                }
+                Ok(thread) => self.threads.lock().push(thread),
                 Err(error) => started = Err(error),
             }
         }
@@ -250,6 +248,13 @@ impl Drive {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(grace(timeout)));
         self.shared.callbacks.wait_for_end(deadline);
         report
+    }
+
+    /// Returns the number of tasks that cannot end before this thread goes on, because it drives
+    /// the pool.
+    pub(crate) fn left_to_this_thread(&self) -> Option<u64> {
+        let pending = || self.shared.lock().scheduler.pending();
+        self.shared.is_own_thread().then(pending).filter(|tasks| *tasks > 0)
     }
 
     /// Waits for the pool's threads to end. Threads that user code blocks for longer than `grace`

@@ -201,14 +201,12 @@ impl<T: TaskData> Scheduler<T> {
             && (self.tasks.id(key), self.tasks.attempt(key)) == (id, attempt)
         {
             // A task that is to end for its deadline or on request did not end before.
-            if entry.condemned == Some(key) {
-                return None;
-            }
-            if matches!(entry.state, WorkerState::Stopping | WorkerState::Killing) {
+            let counts = entry.condemned != Some(key);
+            if counts && matches!(entry.state, WorkerState::Stopping | WorkerState::Killing) {
                 // It may use what the task has taken until it has exited.
                 self.tasks.leave_with(worker, key);
             }
-            return Some(key);
+            return counts.then_some(key);
         }
         self.kill(worker, KillCause::Protocol, outbox);
         None

@@ -202,9 +202,6 @@ impl QueueContext {
     }
 }
 
-/// Returns the first message from a sequence on whose subject matches `filter`. The leader answers:
-/// after the deaths of several servers it may have messages that the others, which answer direct
-/// requests too, have removed.
 async fn delete(tasks: &Stream, sequence: u64) {
     // Fails if another node was faster.
     let _ = tasks.delete_message(sequence).await;

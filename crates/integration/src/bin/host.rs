@@ -120,8 +120,7 @@ fn main() {
 fn living() {
     static POOL: LazyLock<Pool> = LazyLock::new(|| {
         let builder = Pool::builder().workers(2).start(Start::Fork);
-        let builder = builder.env_per_slot(|slot| [("SLOT", slot.to_string())]);
-        builder.build().expect("a pool")
+        builder.env_per_slot(|slot| [("SLOT", slot.to_string())]).build().expect("a pool")
     });
     let mut arguments = std::env::args().skip(2);
     let way = arguments.next().expect("the way to end");
@@ -138,9 +137,9 @@ fn living() {
             std::process::exit(0)
         }
         "callback" => {
+            let first = POOL.submit(creates_a_file, (folder.clone(), 0)).expect("a task");
+            first.on_done(|_| std::process::exit(0));
             submit(&POOL);
-            let last = POOL.submit(creates_a_file, (folder, 8)).expect("a task");
-            last.on_done(|_| std::process::exit(0));
             wait_for_the_end();
         }
         "thread" => {

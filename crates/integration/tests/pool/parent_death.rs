@@ -142,7 +142,7 @@ fn workers_without_a_parent_death_signal_end_with_the_host() {
 
 #[test]
 fn accepted_tasks_run_although_the_pool_is_never_dropped() {
-    for way in ["static", "exit", "thread", "fork", "in a worker"] {
+    for way in ["static", "exit", "callback", "thread", "fork", "in a worker"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap();
         let mut helper = Helper::new(env!("CARGO_BIN_EXE_host"));
@@ -152,16 +152,6 @@ fn accepted_tasks_run_although_the_pool_is_never_dropped() {
         assert_eq!(fs::read_dir(path).unwrap().count(), 8, "{way}");
         assert!(helper.left_behind().is_empty(), "{way}");
     }
-}
-
-#[test]
-fn a_callback_may_end_the_process() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument("living");
-    helper = helper.argument("callback").argument(folder.path().to_str().unwrap());
-    let output = helper.output();
-    assert!(output.status.success(), "{output:?}");
-    assert!(helper.left_behind().is_empty());
 }
 
 #[test]

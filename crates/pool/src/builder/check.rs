@@ -54,11 +54,10 @@ impl PoolBuilder {
         if supervisor.thread.is_none() {
             supervisor.connector = config.link.connector()?;
         }
-        // The host does not know when a copy is gone, and others wait for what it has.
         let by_slot = supervisor.env.is_by_slot();
-        let is_shared = config.scheduler.resources.is_empty() && !by_slot;
-        let copies =
-            self.is_fresh && is_shared && can_copy(supervisor) && self.initializer.is_none();
+        // Others wait for what a copy has, and the host does not know when it is gone.
+        let waits = by_slot || !config.scheduler.resources.is_empty();
+        let copies = self.is_fresh && !waits && can_copy(supervisor) && self.initializer.is_none();
         config.scheduler.copies = copies;
         if copies {
             supervisor.copies = Some(config.scheduler.stop_grace);

@@ -87,9 +87,8 @@ impl Core {
             }
             Action::Terminate { worker } => {
                 self.observers.worker_leaving(now, worker);
-                if let Some(Err(error)) =
-                    self.worker_slot(worker).map(|slot| slot.process.terminate())
-                {
+                let slot = self.worker_slot(worker);
+                if let Some(Err(error)) = slot.map(|slot| slot.process.terminate()) {
                     let pid = self.pid(worker);
                     note!(deferred, WARN, %worker, pid, %error, "cannot terminate a worker");
                 }

@@ -60,7 +60,7 @@ impl Shared {
 
     /// Returns `true` if the current thread is owned by this pool and therefore must not wait for
     /// it.
-    pub(crate) fn is_own_thread(&self) -> bool {
+    pub(super) fn is_own_thread(&self) -> bool {
         OWNER.get() == std::ptr::from_ref(self).addr()
     }
 }
