@@ -10,20 +10,27 @@ use crate::tidy::published;
 /// features that the others want of it.
 const ALONE: [&str; 6] = ["cores", "runner", "sandbox", "supervisor", "timer", "worker"];
 
-/// Returns checks of the facade with few sets of features in which each pair is on, off, and only
-/// one of both, and of the libraries that use others without their features. Those in `left_out`
-/// are in no set.
-pub(crate) fn pairs(resolution: &str, left_out: &[&str]) -> Vec<(String, Invocation)> {
-    let mut features = declared("brigade");
-    features.retain(|feature| !left_out.contains(&feature.as_str()));
-    let rows = rows(&features);
-    let sets = rows.len() - 1;
-    let checks = rows.into_iter().enumerate().map(|(index, row)| {
-        let name = if index == 0 { "none".to_owned() } else { format!("set {index} of {sets}") };
-        (name, facade(resolution, &row.join(",")))
+/// Returns checks of the facade without features, and of the libraries that use others without
+/// their features.
+pub(crate) fn least(resolution: &str) -> Vec<(String, Invocation)> {
+    let alone = ALONE.map(|name| {
+        let check = check_strictly(&format!("-p brigade-{name} {resolution} --lib"));
+        (format!("{name} alone"), check)
     });
-    let with_client = !left_out.contains(&"cluster");
-    checks.chain(alone(resolution, with_client)).map(named).collect()
+    [("none".to_owned(), facade(resolution, ""))].into_iter().chain(alone).map(named).collect()
+}
+
+/// Returns checks of the facade with few sets of features in which, together with the empty set,
+/// each pair is on, off, and only one of both, and of the client of a cluster alone.
+pub(crate) fn pairs(resolution: &str) -> Vec<(String, Invocation)> {
+    let rows = rows(&declared("brigade"));
+    let sets = rows.len();
+    let checks = rows.into_iter().zip(1..).map(|(row, number)| {
+        (format!("set {number} of {sets}"), facade(resolution, &row.join(",")))
+    });
+    let client = format!("-p brigade-cluster {resolution} --no-default-features");
+    let client = ("client of a cluster".to_owned(), check_strictly(&client));
+    checks.chain([client]).map(named).collect()
 }
 
 /// Returns checks of the facade with each feature alone, and with all of them.
@@ -48,18 +55,7 @@ fn check_strictly(arguments: &str) -> Invocation {
     Invocation::cargo(&format!("check {arguments}")).wrapped("deny.sh")
 }
 
-fn alone(resolution: &str, with_client: bool) -> impl Iterator<Item = (String, Invocation)> {
-    let client = format!("-p brigade-cluster {resolution} --no-default-features");
-    let client = check_strictly(&client);
-    let alone = ALONE.into_iter().map(move |name| {
-        let check = check_strictly(&format!("-p brigade-{name} {resolution} --lib"));
-        (format!("{name} alone"), check)
-    });
-    let client = with_client.then(|| ("client of a cluster".to_owned(), client));
-    client.into_iter().chain(alone)
-}
-
-/// Returns the empty set and those in which every pair of features is together, and apart.
+/// Returns sets in which every pair of features is together, and apart.
 ///
 /// Each feature is in another choice of just over half of the sets. So two features are together in
 /// a set, and each is somewhere without the other; the empty set has neither. There are as few sets
@@ -74,7 +70,7 @@ fn rows(features: &[String]) -> Vec<Vec<String>> {
         let inside = placed.iter().filter(|(_, four)| four & 1 << set != 0);
         inside.map(|(feature, _)| (*feature).clone()).collect()
     };
-    [Vec::new()].into_iter().chain((0..sets).map(row)).collect()
+    (0..sets).map(row).collect()
 }
 
 /// Returns the features that a package of the workspace declares, without `default`.
@@ -131,7 +127,7 @@ mod tests {
     fn every_pair_of_features_is_together_and_apart() {
         let features = declared("brigade");
         assert!(features.len() > 10, "{features:?}");
-        let rows = rows(&features);
+        let rows = [rows(&features), vec![Vec::new()]].concat();
         for (index, one) in features.iter().enumerate() {
             for other in &features[..index] {
                 for expected in [(false, false), (false, true), (true, false), (true, true)] {

@@ -27,8 +27,10 @@ pub(crate) fn documented(arguments: &str) -> Invocation {
 pub(crate) fn selected(settings_of_nextest: &str, filter: &str) -> Invocation {
     let threads = available_parallelism().map_or(1, NonZero::get).max(5);
     let run = format!("nextest run {settings_of_nextest} --test-threads {threads}");
+    // Otherwise another process starts each test, which only matters to those who suspend it.
+    let run = linted(&run).variable("NEXTEST_DOUBLE_SPAWN", "0");
     let filter = (!filter.is_empty()).then(|| ["-E".to_owned(), filter.to_owned()]);
-    linted(&run).arguments(filter.into_iter().flatten())
+    run.arguments(filter.into_iter().flatten())
 }
 
 /// Returns the folder of what a run leaves behind: its table, and the output of builds.

@@ -17,13 +17,10 @@ const PREEMPTIONS: &str = "2";
 /// The variable in which loom reads it.
 const VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
 
-/// The models with the most interleavings, which take as long as all others together. `cargo xtask
-/// test` forces one thread switch less in them.
-const LARGE: &str = "test(/loom::(many::|a_turn_to_listen_does_not_end)/)";
-const PREEMPTIONS_IF_LARGE: &str = "1";
-
-/// The crates with models.
-const CRATES: [&str; 4] = ["brigade-sys", "brigade-wire", "brigade-task", "brigade-pool"];
+/// The crates with models. Those of the pool, which come last, take longer to compile and to run
+/// than all others together.
+const CRATES: [&str; 4] = ["brigade-sys", "brigade-wire", "brigade-task", POOL];
+const POOL: &str = "brigade-pool";
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if !arguments.is_empty() {
@@ -33,41 +30,29 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs all models with the same number of forced thread switches.
+/// Runs all models.
 pub(crate) fn check() -> Result<(), String> {
-    build()?;
-    let preemptions = std::env::var(VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned());
-    run_models(Tools::installed().nextest, &preemptions, None)
+    run_models(&CRATES)
 }
 
-/// Runs all models, the large ones with fewer forced thread switches.
-pub(crate) fn check_briefly() -> Result<(), String> {
-    if !Tools::installed().nextest {
-        return check();
-    }
-    build()?;
-    run_models(true, PREEMPTIONS, Some(&format!("not {LARGE}")))?;
-    run_models(true, PREEMPTIONS_IF_LARGE, Some(LARGE))
+/// Runs those of shared memory and of the task cells.
+pub(crate) fn check_without_pool() -> Result<(), String> {
+    run_models(CRATES.strip_suffix(&[POOL]).unwrap_or(&CRATES))
 }
 
-fn build() -> Result<(), String> {
-    models(false).arguments(["--no-run".to_owned()]).counted().run()?;
+fn run_models(crates: &[&str]) -> Result<(), String> {
+    models(false, crates).arguments(["--no-run".to_owned()]).counted().run()?;
     // A filter without a match passes, so a renamed model could drop out of this check unnoticed.
     let list = ["--".to_owned(), "--list".to_owned()];
-    let listed = models(false).arguments(list).output()?;
-    if count_crates(&listed) < CRATES.len() {
-        let crates = CRATES.join(", ");
+    let listed = models(false, crates).arguments(list).output()?;
+    if count_crates(&listed) < crates.len() {
+        let crates = crates.join(", ");
         return Err(format!(
             "one of {crates} has no test with `loom` in its name: name the modules of models `loom`"
         ));
     }
-    Ok(())
-}
-
-fn run_models(nextest: bool, preemptions: &str, filter: Option<&str>) -> Result<(), String> {
-    let tests = models(nextest).variable(VARIABLE, preemptions);
-    let filter = filter.map(|filter| ["-E".to_owned(), filter.to_owned()]);
-    tests.arguments(filter.into_iter().flatten()).run()
+    let preemptions = std::env::var(VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned());
+    models(Tools::installed().nextest, crates).variable(VARIABLE, &preemptions).run()
 }
 
 /// Returns one call for all crates. With a call for each, cargo would build what they have in
@@ -75,10 +60,10 @@ fn run_models(nextest: bool, preemptions: &str, filter: Option<&str>) -> Result<
 ///
 /// With nextest, each model has a process of its own. In one process they hold each other up,
 /// because loom maps and unmaps stacks all the time.
-fn models(nextest: bool) -> Invocation {
+fn models(nextest: bool, crates: &[&str]) -> Invocation {
     let command = if nextest { "nextest run" } else { "test" };
-    let packages = CRATES.map(|name| format!("-p {name}")).join(" ");
-    Invocation::cargo(&format!("{command} {packages} -p xtask --no-default-features --lib loom"))
+    let packages: String = crates.iter().flat_map(|name| ["-p ", name, " "]).collect();
+    Invocation::cargo(&format!("{command} {packages}-p xtask --no-default-features --lib loom"))
         .wrapped("loom.sh")
 }
 
@@ -91,14 +76,14 @@ fn count_crates(listed: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{count_crates, models};
+    use super::{CRATES, count_crates, models};
     use crate::checkout::root;
 
     #[test]
     fn only_the_workspace_is_compiled_for_loom() {
         let root = root().display().to_string();
         assert_eq!(
-            models(true).to_string().replace(&root, ""),
+            models(true, &CRATES).to_string().replace(&root, ""),
             "cargo nextest run -p brigade-sys -p brigade-wire -p brigade-task -p brigade-pool \
              -p xtask --no-default-features --lib loom \
              --config 'build.rustc-workspace-wrapper=\"/xtask/loom.sh\"'"

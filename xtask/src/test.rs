@@ -25,17 +25,12 @@ const BUDGET: usize = 700;
 /// Number of random events for the scheduler; each step is checked against a model.
 const SCHEDULER_STEPS: (&str, &str) = ("BRIGADE_SCHEDULER_STEPS", "1000000");
 
-/// The modules of the integration tests in which a link can make a difference.
-const OVER_IPC: &str = "package(brigade-integration)&test(/^(payloads|buffers|shared_memory|crashes|deadlines|shutdown|doorbell|liars)::/)";
-
-const ALL_OVER_IPC: &str =
+/// Tests of the links themselves are among all others.
+const OVER_IPC: &str =
     "package(brigade-integration)|(package(brigade-cluster)&kind(test)&test(/workers|drained/))";
 
 /// Workers whose initializer closes files and system calls, where they make a difference.
 const IN_A_SANDBOX: &str = "package(brigade-integration)&\
-    test(/^(payloads|buffers|shared_memory|crashes|deadlines)::/)";
-
-const ALL_IN_A_SANDBOX: &str = "package(brigade-integration)&\
     (binary(/^(tasks|stream)$/)|test(/^(payloads|buffers|shared_memory|crashes)::/))";
 
 /// Tasks that start processes, workers of other programs, which have no initializer, and calls that
@@ -136,10 +131,6 @@ pub(crate) fn ci(arguments: &[String]) -> Result<ExitCode, String> {
 const LEFT_OUT: [&str; 4] =
     ["brigade-benches", "brigade-example-image-loader", "brigade-example-service", "brigade-scale"];
 
-/// The features, and packages, that `test` checks in no other set than that of its tests, because
-/// of their dependencies.
-const LARGE: [&str; 1] = ["cluster"];
-
 const LINT_AND_BUILD: &str = "clippy, and the build of the tests";
 
 fn plan(settings: &Settings, tools: &Tools) -> Vec<Step> {
@@ -151,8 +142,14 @@ fn only_in_ci(settings: &Settings, tools: &Tools) -> Vec<LeftOut> {
     let here = plan(settings, tools);
     let everything = plan(&Settings { everything: true, ..settings.clone() }, tools);
     let others = everything.into_iter().filter(|step| !here.iter().any(|it| it.name == step.name));
+    // The sets of features are many.
+    let (sets, others): (Vec<_>, Vec<_>) =
+        others.map(|step| step.name).partition(|name| name.starts_with("features: "));
+    let sets = format!("{} other sets of features", sets.len());
     let left_out = others
-        .map(|step| LeftOut { name: step.name, reason: "`cargo xtask ci` runs it".to_owned() });
+        .into_iter()
+        .chain([sets])
+        .map(|name| LeftOut { name, reason: "`cargo xtask ci` runs it".to_owned() });
     let reason = "`cargo xtask ci` compiles and tests them".to_owned();
     let parts = [
         (
@@ -160,7 +157,7 @@ fn only_in_ci(settings: &Settings, tools: &Tools) -> Vec<LeftOut> {
             "`cargo xtask ci` runs them",
         ),
         ("chaos of clusters with two clients of one batch", "`cargo xtask ci` runs it"),
-        ("a second forced thread switch in large models of loom", "`cargo xtask loom` tries it"),
+        ("models of the pool's threads", "`cargo xtask loom` tries every interleaving"),
     ];
     let parts = parts.map(|(name, reason)| LeftOut { name: name.into(), reason: reason.into() });
     left_out.chain(parts).chain([LeftOut { name: LEFT_OUT.join(", "), reason }]).collect()
@@ -186,26 +183,21 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
     let build = format!("test {workspace} {targets} --no-run");
     steps.push(("suite", Step::cargo(First, LINT_AND_BUILD, linted(&build).counted())));
     if tools.nextest {
-        let over_ipc = |filter: &str| tests(filter).variable("BRIGADE_LINK", "ipc");
-        // In a sandbox, workers look for the names of functions themselves, which takes a tenth of
-        // a second for each panic; other tests check those names.
-        let sandboxed = if everything { ALL_IN_A_SANDBOX } else { IN_A_SANDBOX };
-        let in_a_sandbox = tests(&format!("({sandboxed})-{NOT_IN_A_SANDBOX}"))
-            .variable("BRIGADE_TEST_SANDBOX", "1")
-            .variable("RUST_BACKTRACE", "0");
         let numbers = if everything { &[REPETITIONS, SCHEDULER_STEPS][..] } else { &[CASES] };
         let set = |tests: Invocation, (name, value): &(&str, &str)| tests.variable(name, value);
         let left_out = if everything { PAIRS } else { &format!("({PAIRS})|({TWO_CLIENTS})") };
         let all = numbers.iter().fold(tests(&format!("all()-({left_out})")), set);
         steps.push(("suite", Step::cargo(Processes, "tests", all)));
-        steps.push(if everything {
-            ("links", Step::cargo(Processes, "all tests over ipc", over_ipc(ALL_OVER_IPC)))
-        } else {
-            ("links", Step::cargo(Processes, "tests over ipc", over_ipc(OVER_IPC)))
-        });
-        let name = if everything { "all tests in a sandbox" } else { "tests in a sandbox" };
-        steps.push(("suite", Step::cargo(Processes, name, in_a_sandbox)));
         if everything {
+            // In a sandbox, workers look for the names of functions themselves, which takes a tenth
+            // of a second for each panic; other tests check those names.
+            let in_a_sandbox = tests(&format!("({IN_A_SANDBOX})-{NOT_IN_A_SANDBOX}"))
+                .variable("BRIGADE_TEST_SANDBOX", "1")
+                .variable("RUST_BACKTRACE", "0");
+            let in_a_sandbox = Step::cargo(Processes, "all tests in a sandbox", in_a_sandbox);
+            steps.push(("links", in_a_sandbox));
+            let over_ipc = tests(OVER_IPC).variable("BRIGADE_LINK", "ipc");
+            steps.push(("links", Step::cargo(Processes, "all tests over ipc", over_ipc)));
             let pairs = Step::cargo(Processes, "comparison with GNU parallel", tests(PAIRS));
             steps.push(("links", pairs));
             let server = current_nats_server().display().to_string();
@@ -234,7 +226,7 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
         steps.push(("suite", Step::new(Processes, name, line, move || program.check(&arguments))));
     }
     steps.push(("suite", Step::new(Processes, "escape", "cargo xtask escape", escape::check)));
-    let models = if everything { loom::check } else { loom::check_briefly };
+    let models = if everything { loom::check } else { loom::check_without_pool };
     let documentation = documented(&format!("test {workspace} --doc"));
     steps.extend([
         // First, because its build is that of the tests.
@@ -242,8 +234,9 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
         ("suite", Step::cargo(Builds, "packages to publish", packages::package(resolution))),
         ("models", Step::new(Builds, "loom", "cargo xtask loom", models)),
     ]);
-    let mut sets = features::pairs(resolution, if everything { &[] } else { &LARGE });
+    let mut sets = features::least(resolution);
     if everything {
+        sets.extend(features::pairs(resolution));
         let pages = cargo("doc --workspace --no-deps").variable("RUSTDOCFLAGS", "-D warnings");
         steps.push(("builds", Step::cargo(Builds, "pages of the documentation", pages)));
         sets.extend(features::each(resolution));

@@ -37,8 +37,7 @@ fn the_plan_contains_every_kind_of_check() {
         "cargo package",
         "CLIPPY_ARGS=-Dwarnings cargo test --workspace --exclude brigade-benches",
         "--profile default",
-        "BRIGADE_LINK=ipc cargo nextest run",
-        "BRIGADE_TEST_SANDBOX=1 RUST_BACKTRACE=0 cargo nextest run",
+        "NEXTEST_DOUBLE_SPAWN=0",
         "/xtask/rustdoc.sh cargo test --workspace --exclude",
         "cargo xtask loom",
         "cargo xtask escape",
@@ -67,16 +66,13 @@ fn ci_runs_everything_and_says_what_test_leaves_out() {
         "minimum Rust version",
         "musl",
         "other targets",
-        "features: cluster",
-        "features: every combination",
+        "other sets of features",
     ] {
-        assert!(names.contains(&name), "{name}: {names:#?}");
+        assert!(names.iter().any(|it| it.ends_with(name)), "{name}: {names:#?}");
     }
     let in_ci = plan(&IN_CI, &all_tools());
     for step in plan(&HERE, &all_tools()) {
-        let repeated = ["tests over ipc", "tests in a sandbox", "features: set"];
-        let is_repeated = repeated.iter().any(|name| step.name.starts_with(name));
-        assert!(is_repeated || in_ci.iter().any(|it| it.name == step.name), "{}", step.name);
+        assert!(in_ci.iter().any(|it| it.name == step.name), "{}", step.name);
     }
 }
 

@@ -146,8 +146,8 @@ fn memory_does_not_grow_with_the_list() {
         let peak = ran.stdout.split_whitespace().nth(1).map(str::parse::<u64>);
         peak.expect("a number").expect("a number")
     };
-    let (few, many) = (peak(200), peak(1600));
-    assert!(many < few + (1 << 10), "{few} KiB for 200 jobs, {many} KiB for 1600");
+    let (few, many) = (peak(100), peak(800));
+    assert!(many < few + (1 << 10), "{few} KiB for 100 jobs, {many} KiB for 800");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use brigade_testkit::repetitions;
+
 use crate::common::{
     PATIENCE, RunOutput, TestDir, is_alive, numbered, pids, signal, until, until_at_rest,
 };
@@ -75,8 +77,9 @@ fn the_first_interrupt_asks_and_the_second_one_kills() {
 
 #[test]
 fn a_run_stopped_and_continued_by_a_terminal_runs_all_jobs() {
+    let jobs = repetitions(600);
     let dir = TestDir::new();
-    dir.write("jobs", numbered(600, |number| format!("true {number}\n")));
+    dir.write("jobs", numbered(jobs, |number| format!("true {number}\n")));
     let mut command = dir.command(&["run", "--joblog", "log", "jobs"]);
     let mut brigade = command.process_group(0).stderr(Stdio::null()).spawn().expect("brigade");
     let group = format!("-{}", brigade.id());
@@ -103,7 +106,7 @@ fn a_run_stopped_and_continued_by_a_terminal_runs_all_jobs() {
         }
     };
     assert!(status.success(), "{status}");
-    assert_eq!(dir.read("log").lines().count(), 601);
+    assert_eq!(dir.read("log").lines().count(), jobs + 1);
 }
 
 #[test]

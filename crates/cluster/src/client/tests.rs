@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use brigade_task::{Executor, SubmitErrorKind, TaskErrorKind, TaskState};
-use brigade_testkit::{BOUND, NatsServer, Watchdog, wait_until};
+use brigade_testkit::{BOUND, NatsServer, Watchdog, repetitions, wait_until};
 use brigade_worker::Key;
 use futures_util::future::join_all;
 
@@ -259,6 +259,7 @@ fn outcomes_of_many_clients_are_removed() {
 
 #[test]
 fn a_server_that_is_killed_and_restarted_loses_nothing() {
+    let tasks = repetitions(20_000);
     with_server(|server| {
         let lease = Duration::from_secs(1);
         let cluster = Cluster::builder().url(server.url()).lease(lease).connect().unwrap();
@@ -266,14 +267,14 @@ fn a_server_that_is_killed_and_restarted_loses_nothing() {
         let (sender, receiver) = channel();
         thread::scope(|scope| {
             scope.spawn(|| {
-                for n in 0..20_000_u64 {
+                for n in 0..tasks {
                     sender.send(cluster.submit(&DOUBLE, n).unwrap()).unwrap();
                 }
                 drop(sender);
             });
             let mut n = 0;
             for handle in receiver {
-                if n == 5_000 {
+                if n == tasks / 4 {
                     server.kill();
                     assert!(cluster_is_down(&cluster));
                     let refused = cluster.try_submit(&DOUBLE, 1).unwrap_err();
@@ -283,7 +284,7 @@ fn a_server_that_is_killed_and_restarted_loses_nothing() {
                 assert_eq!(handle.wait().unwrap(), 2 * n);
                 n += 1;
             }
-            assert_eq!(n, 20_000);
+            assert_eq!(n, tasks);
         });
     });
 }

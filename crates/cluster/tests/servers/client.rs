@@ -14,7 +14,7 @@ use async_nats::jetstream::{self, stream};
 use brigade::{Executor, Key, Pool, TaskErrorKind};
 use brigade_cluster::{Cluster, Node, Priority, Requirements, RunningNode};
 use brigade_codec::chain;
-use brigade_testkit::{BOUND, NatsServer, Watchdog, pause, wait_until};
+use brigade_testkit::{BOUND, NatsServer, Watchdog, pause, repetitions, wait_until};
 
 static DOUBLE: Key<u64, u64> = Key::new("double/1", double);
 static REVERSE: Key<Vec<u8>, Vec<u8>> = Key::new("reverse/1", reverse);
@@ -87,6 +87,7 @@ fn notes(file: &Path) -> Vec<u64> {
 
 #[test]
 fn tasks_run_in_the_workers_of_nodes() {
+    let items = repetitions(20_000);
     with_server(|server| {
         let cluster = connect(server);
         let nodes = [node(server, 1), node(server, 1)];
@@ -94,8 +95,8 @@ fn tasks_run_in_the_workers_of_nodes() {
         for (n, handle) in (0..).zip(handles) {
             assert_eq!(handle.wait().unwrap(), 2 * n);
         }
-        let mapped: Vec<u64> = cluster.map(&DOUBLE, 0..20_000).map(Result::unwrap).collect();
-        assert_eq!(mapped, (0..20_000).map(double).collect::<Vec<u64>>());
+        let mapped: Vec<u64> = cluster.map(&DOUBLE, 0..items).map(Result::unwrap).collect();
+        assert_eq!(mapped, (0..items).map(double).collect::<Vec<u64>>());
         let mapped: BTreeSet<u64> =
             cluster.map_unordered(&DOUBLE, 0..2_000).map(Result::unwrap).collect();
         assert_eq!(mapped, (0..2_000).map(double).collect::<BTreeSet<u64>>());
@@ -107,7 +108,7 @@ fn tasks_run_in_the_workers_of_nodes() {
 fn programs_that_start_at_once_create_one_queue() {
     with_server(|server| {
         let at_once = Barrier::new(4);
-        for queue in 0..50 {
+        for queue in 0..repetitions(50) {
             let create = || {
                 at_once.wait();
                 Cluster::builder().url(server.url()).queue(format!("queue-{queue}")).connect()
@@ -294,13 +295,14 @@ fn a_full_queue_empties_when_a_node_comes() {
 
 #[test]
 fn a_server_that_dies_in_the_middle_costs_nothing_but_time() {
+    let items = repetitions(20_000);
     with_server(|server| {
         let cluster = connect(server);
         let node = node(server, 2);
-        let mut results = cluster.map_unordered(&DOUBLE, 0..20_000).chunk(10);
+        let mut results = cluster.map_unordered(&DOUBLE, 0..items).chunk(10);
         let mut values = BTreeMap::<u64, u64>::new();
-        for taken in 0..20_000 {
-            if taken == 4_000 {
+        for taken in 0..items {
+            if taken == items / 5 {
                 server.kill();
                 server.restart();
             }
@@ -308,7 +310,7 @@ fn a_server_that_dies_in_the_middle_costs_nothing_but_time() {
             *values.entry(value).or_default() += 1;
         }
         assert!(results.next().is_none());
-        assert_eq!(values, (0..20_000).map(|n| (2 * n, 1)).collect());
+        assert_eq!(values, (0..items).map(|n| (2 * n, 1)).collect());
         assert_eq!(cluster.submit(&DOUBLE, 7).unwrap().wait().unwrap(), 14);
         end(node);
     });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brigade::Key;
 use brigade_cluster::{Cluster, Node};
-use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog};
+use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, repetitions};
 
 static DOUBLE: Key<u64, u64> = Key::new("double/1", double);
 
@@ -43,7 +43,7 @@ fn two_clients_of_one_batch_both_get_every_outcome() {
     let clusters = [connect(&servers), connect(&servers)];
     let node = Node::builder().url(servers.urls()).workers(2).register(&DOUBLE).start().unwrap();
     let failures = thread::scope(|scope| {
-        let run = |cluster| scope.spawn(move || failures(cluster, "shared", 3_000));
+        let run = |cluster| scope.spawn(move || failures(cluster, "shared", repetitions(3_000)));
         clusters.each_ref().map(run).map(|client| client.join().unwrap())
     });
     assert_eq!(failures, [Vec::<String>::new(), Vec::new()]);

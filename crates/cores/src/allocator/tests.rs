@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use brigade_testkit::repetitions;
 use proptest::prelude::*;
 
 use super::*;
@@ -206,7 +207,7 @@ fn check_refusal(naive: &Naive<'_>, request: &CoreRequest) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(repetitions(512)))]
 
     #[test]
     fn leases_match_those_of_a_naive_allocator(topology in any_topology(), steps in any_steps()) {
@@ -340,7 +341,7 @@ const ALL_LEVELS: [Level; 7] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(repetitions(512)))]
 
     /// Compares the chosen placement of each number of slots with every possible one.
     #[test]

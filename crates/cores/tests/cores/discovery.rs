@@ -6,6 +6,7 @@ use std::thread;
 use brigade_cores::{
     CoreKind, CorePool, CoreRequest, Counts, CpuSet, DiscoverError, Level, Topology,
 };
+use brigade_testkit::repetitions;
 use proptest::prelude::*;
 
 use crate::synthetic::{CPU, Machine, NODE, mask, set};
@@ -413,7 +414,7 @@ fn nonsense() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(repetitions(400)))]
 
     #[test]
     fn nonsense_gives_a_usable_topology_or_a_clear_error(

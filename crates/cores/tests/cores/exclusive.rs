@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use brigade_cores::{BuildError, CoreLease, CorePool, CoreRequest, CpuSet, ReserveError, Topology};
-use brigade_testkit::{BOUND, Random, Side, copy_process, wait_until};
+use brigade_testkit::{BOUND, Random, Side, copy_process, repetitions, wait_until};
 
 const TASK: &str = "BRIGADE_CORES_TEST_TASK";
 const FOLDER: &str = "BRIGADE_CORES_TEST_FOLDER";
@@ -84,7 +84,7 @@ fn hold(folder: &Path) {
 fn contend(folder: &Path, seed: u64) {
     let pool = pool(folder);
     let mut random = Random::new(seed);
-    for _ in 0..200 {
+    for _ in 0..repetitions(200) {
         let count = 1 + usize::try_from(random.within(0..40)).unwrap();
         let Ok(lease) = pool.reserve_timeout(CoreRequest::new(count), Duration::from_secs(60))
         else {
@@ -100,9 +100,9 @@ fn contend_without_file(folder: &Path, seed: u64) {
     let topology = Topology::flat((0..64).collect());
     let builder = CorePool::builder().topology(topology).exclusive_in(folder.join("locks"));
     let mut random = Random::new(seed);
-    let mut leases = 0;
+    let (wanted, mut leases) = (repetitions(100), 0);
     let start = Instant::now();
-    while leases < 100 && start.elapsed() < BOUND {
+    while leases < wanted && start.elapsed() < BOUND {
         let Ok(pool) = builder.clone().build() else { continue };
         for _ in 0..10 {
             let count = 1 + usize::try_from(random.within(0..20)).unwrap();
@@ -112,7 +112,7 @@ fn contend_without_file(folder: &Path, seed: u64) {
             }
         }
     }
-    assert!(leases >= 100, "{leases} leases");
+    assert!(leases >= wanted, "{leases} leases");
 }
 
 /// Creates a file for each core, which must not exist yet, and removes it again.

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use brigade::{Pool, as_completed};
 use brigade_integration::{builder, picky, pool, square};
 use brigade_testkit::faults::spins;
-use brigade_testkit::{BOUND, Gate, PATIENCE, Watchdog, pass, wait_until};
+use brigade_testkit::{BOUND, Gate, PATIENCE, Watchdog, pass, repetitions, wait_until};
 use futures::executor::block_on;
 use futures::{Stream, StreamExt};
 
@@ -134,7 +134,7 @@ fn a_future_sleeps_through_no_outcome() {
     let pool = pool(2);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
     let runtime = runtime.expect("a runtime");
-    for _ in 0..2_000 {
+    for _ in 0..repetitions(2_000) {
         watchdog.progress();
         let mut stream = pool.stream(square).start().expect("an open pool");
         stream.put(4).expect("room");

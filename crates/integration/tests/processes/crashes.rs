@@ -10,7 +10,7 @@ use std::time::Duration;
 use brigade::crash::{Cause, Stack};
 use brigade::{Exit, Link, Pool, PoolBuilder, Start, TaskError, TaskErrorKind, TaskState, worker};
 use brigade_integration::{Log, builder, square};
-use brigade_testkit::{BOUND, Gate, Pass, outcome, pass, processes, wait_until};
+use brigade_testkit::{BOUND, Gate, Pass, outcome, pass, processes, repetitions, wait_until};
 use brigade_testkit_sys::misdeeds;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, poll};
@@ -389,7 +389,7 @@ fn a_task_that_is_too_late_has_no_value_of_its_killers_making() {
     }
     for (number, pool) in pools(false).into_iter().chain(pools(true)).enumerate() {
         for nth in 0..4 {
-            for _ in 0..2 {
+            for _ in 0..repetitions(4) {
                 let task = pool.task(waits).deadline(LIMIT).submit(nth).unwrap();
                 let error = outcome(task).unwrap_err();
                 // A busy machine may have no stack of it in time.

@@ -10,7 +10,7 @@ use brigade::{
     Hold, Layer, Limit, Limits, Link, Pool, PoolBuilder, Sandbox, TaskError, TaskErrorKind,
 };
 use brigade_integration::{builder, square};
-use brigade_testkit::{BOUND, LeakCheck, outcome, processes, wait_until};
+use brigade_testkit::{BOUND, LeakCheck, outcome, processes, repetitions, wait_until};
 use brigade_testkit_sys::misdeeds;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -314,7 +314,7 @@ fn a_hundred_bombs_in_a_row_leave_nothing_behind() {
     let check = LeakCheck::new();
     let begin = Instant::now();
     let pool = builder(1).limits(Limits::new().memory(16 * MEBIBYTE)).build().unwrap();
-    for _ in 0..100 {
+    for _ in 0..repetitions(100) {
         let error = outcome(pool.submit(takes_memory, 10 << 10).unwrap()).unwrap_err();
         assert!(error.is_limit(), "{error}");
     }

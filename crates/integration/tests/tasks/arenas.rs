@@ -27,7 +27,7 @@ fn text(length: usize) -> String {
 #[test]
 fn large_values_wait_to_be_taken_and_outlive_their_worker() {
     let pool = pool(2);
-    let handles: Vec<_> = (0..20).map(|seed| pool.submit(pattern, seed).unwrap()).collect();
+    let handles: Vec<_> = (0..8).map(|seed| pool.submit(pattern, seed).unwrap()).collect();
     for handle in &handles {
         wait_until("a result", Duration::from_secs(30), || handle.is_done());
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 use brigade::pool::Encoded;
 use brigade::{Key, Pool, SharedBuf, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{JOIN, builder, pool};
-use brigade_testkit::{BOUND, Watchdog, outcome};
+use brigade_testkit::{BOUND, Watchdog, outcome, repetitions};
 use brigade_wire::codec;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ fn parcels() -> impl Strategy<Value = Parcel> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(repetitions(4)))]
     #[test]
     fn an_erased_task_takes_and_returns_the_bytes_of_the_typed_one(
         parcels in proptest::collection::vec(parcels(), 1..20), chunk in 1_usize..9

@@ -9,7 +9,7 @@ use brigade_sys::clock::now;
 use brigade_sys::process::{Exit, ForeignProcess, Process, command};
 use brigade_sys::request_socket::{Address, Request, RequestSocket};
 use brigade_sys::wait::wait_readable;
-use brigade_testkit::{BOUND, LeakCheck};
+use brigade_testkit::{BOUND, LeakCheck, repetitions};
 use brigade_timer::{ClientError, LogReaper, SCOPE_LIMIT, Signal, TimerClient, TimerEvent};
 
 use crate::{LONG, Seen, server, start_child};
@@ -78,9 +78,10 @@ fn clients_killed_within_a_request_do_not_stop_the_server() {
     let mut living = VecDeque::new();
     let mut exited = 0;
     let mut count =
-        |event: &TimerEvent| exited += usize::from(matches!(event, TimerEvent::Exited { .. }));
+        |event: &TimerEvent| exited += u64::from(matches!(event, TimerEvent::Exited { .. }));
     let bytes = acquire("rendezvous").len() as u64 + 1;
-    for number in 0..1_000 {
+    let children = repetitions(1_000_u64);
+    for number in 0..children {
         living.push_back(start_child(&client, "cut", number % bytes));
         if living.len() == 4 {
             assert_eq!(living.pop_front().expect("four").exit(), Exit::Signal(9));
@@ -90,9 +91,9 @@ fn clients_killed_within_a_request_do_not_stop_the_server() {
     for process in living {
         assert_eq!(process.exit(), Exit::Signal(9));
     }
-    while exited < 1_000 {
+    while exited < children {
         let event = seen.next();
-        exited += usize::from(matches!(event, TimerEvent::Exited { .. }));
+        exited += u64::from(matches!(event, TimerEvent::Exited { .. }));
     }
     check.assert_none(BOUND);
     client.acquire("still there", Instant::now()).expect("a server");

@@ -1,5 +1,6 @@
 //! The display on terminals of several sizes.
 
+use brigade_testkit::repetitions;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -105,7 +106,7 @@ fn hostile_labels_do_not_reach_the_terminal_as_commands() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(repetitions(64)))]
 
     #[test]
     fn every_size_can_be_drawn(

@@ -6,6 +6,7 @@ mod directed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use brigade_task::Retry;
+use brigade_testkit::repetitions;
 use proptest::prelude::*;
 
 use super::*;
@@ -583,7 +584,8 @@ impl World {
 /// number of all steps.
 fn scripts() -> ProptestConfig {
     let steps = std::env::var("BRIGADE_NODE_STEPS").ok();
-    let cases = steps.map_or(128, |steps| steps.parse::<u32>().expect("a number").div_ceil(150));
+    let cases = steps
+        .map_or(repetitions(128), |steps| steps.parse::<u32>().expect("a number").div_ceil(150));
     ProptestConfig::with_cases(cases)
 }
 
