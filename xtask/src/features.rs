@@ -10,18 +10,14 @@ use crate::tidy::published;
 /// features that the others want of it.
 const ALONE: [&str; 6] = ["cores", "runner", "sandbox", "supervisor", "timer", "worker"];
 
-/// Returns checks of the facade without features, and of the libraries that use others without
-/// their features.
-pub(crate) fn least(resolution: &str) -> Vec<(String, Invocation)> {
-    let alone = ALONE.map(|name| {
-        let check = check_strictly(&format!("-p brigade-{name} {resolution} --lib"));
-        (format!("{name} alone"), check)
-    });
-    [("none".to_owned(), facade(resolution, ""))].into_iter().chain(alone).map(named).collect()
+/// Returns the check of the facade without features.
+pub(crate) fn none(resolution: &str) -> (String, Invocation) {
+    named(("none".to_owned(), facade(resolution, "")))
 }
 
 /// Returns checks of the facade with few sets of features in which, together with the empty set,
-/// each pair is on, off, and only one of both, and of the client of a cluster alone.
+/// each pair is on, off, and only one of both, and of the libraries that use others without their
+/// features.
 pub(crate) fn pairs(resolution: &str) -> Vec<(String, Invocation)> {
     let rows = rows(&declared("brigade"));
     let sets = rows.len();
@@ -30,7 +26,11 @@ pub(crate) fn pairs(resolution: &str) -> Vec<(String, Invocation)> {
     });
     let client = format!("-p brigade-cluster {resolution} --no-default-features");
     let client = ("client of a cluster".to_owned(), check_strictly(&client));
-    checks.chain([client]).map(named).collect()
+    let alone = ALONE.map(|name| {
+        let check = check_strictly(&format!("-p brigade-{name} {resolution} --lib"));
+        (format!("{name} alone"), check)
+    });
+    checks.chain([client]).chain(alone).map(named).collect()
 }
 
 /// Returns checks of the facade with each feature alone, and with all of them.

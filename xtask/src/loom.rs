@@ -17,10 +17,8 @@ const PREEMPTIONS: &str = "2";
 /// The variable in which loom reads it.
 const VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
 
-/// The crates with models. Those of the pool, which come last, take longer to compile and to run
-/// than all others together.
-const CRATES: [&str; 4] = ["brigade-sys", "brigade-wire", "brigade-task", POOL];
-const POOL: &str = "brigade-pool";
+/// The crates with models.
+const CRATES: [&str; 4] = ["brigade-sys", "brigade-wire", "brigade-task", "brigade-pool"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if !arguments.is_empty() {
@@ -30,29 +28,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs all models.
 pub(crate) fn check() -> Result<(), String> {
-    run_models(&CRATES)
-}
-
-/// Runs those of shared memory and of the task cells.
-pub(crate) fn check_without_pool() -> Result<(), String> {
-    run_models(CRATES.strip_suffix(&[POOL]).unwrap_or(&CRATES))
-}
-
-fn run_models(crates: &[&str]) -> Result<(), String> {
-    models(false, crates).arguments(["--no-run".to_owned()]).counted().run()?;
+    models(false).arguments(["--no-run".to_owned()]).counted().run()?;
     // A filter without a match passes, so a renamed model could drop out of this check unnoticed.
     let list = ["--".to_owned(), "--list".to_owned()];
-    let listed = models(false, crates).arguments(list).output()?;
-    if count_crates(&listed) < crates.len() {
-        let crates = crates.join(", ");
+    let listed = models(false).arguments(list).output()?;
+    if count_crates(&listed) < CRATES.len() {
+        let crates = CRATES.join(", ");
         return Err(format!(
             "one of {crates} has no test with `loom` in its name: name the modules of models `loom`"
         ));
     }
     let preemptions = std::env::var(VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned());
-    models(Tools::installed().nextest, crates).variable(VARIABLE, &preemptions).run()
+    models(Tools::installed().nextest).variable(VARIABLE, &preemptions).run()
 }
 
 /// Returns one call for all crates. With a call for each, cargo would build what they have in
@@ -60,10 +48,10 @@ fn run_models(crates: &[&str]) -> Result<(), String> {
 ///
 /// With nextest, each model has a process of its own. In one process they hold each other up,
 /// because loom maps and unmaps stacks all the time.
-fn models(nextest: bool, crates: &[&str]) -> Invocation {
+fn models(nextest: bool) -> Invocation {
     let command = if nextest { "nextest run" } else { "test" };
-    let packages: String = crates.iter().flat_map(|name| ["-p ", name, " "]).collect();
-    Invocation::cargo(&format!("{command} {packages}-p xtask --no-default-features --lib loom"))
+    let packages = CRATES.map(|name| format!("-p {name}")).join(" ");
+    Invocation::cargo(&format!("{command} {packages} -p xtask --no-default-features --lib loom"))
         .wrapped("loom.sh")
 }
 
@@ -76,14 +64,14 @@ fn count_crates(listed: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{CRATES, count_crates, models};
+    use super::{count_crates, models};
     use crate::checkout::root;
 
     #[test]
     fn only_the_workspace_is_compiled_for_loom() {
         let root = root().display().to_string();
         assert_eq!(
-            models(true, &CRATES).to_string().replace(&root, ""),
+            models(true).to_string().replace(&root, ""),
             "cargo nextest run -p brigade-sys -p brigade-wire -p brigade-task -p brigade-pool \
              -p xtask --no-default-features --lib loom \
              --config 'build.rustc-workspace-wrapper=\"/xtask/loom.sh\"'"

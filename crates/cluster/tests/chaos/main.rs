@@ -34,7 +34,7 @@ const SEED: &str = "BRIGADE_CHAOS_SEED";
 const TASKS: &str = "BRIGADE_CHAOS_TASKS";
 
 /// Number of tasks without that variable, in [repetitions].
-const MANY_TASKS: u32 = 8_000;
+const MANY_TASKS: u32 = 4_000;
 
 const LEASE: Duration = Duration::from_secs(3);
 

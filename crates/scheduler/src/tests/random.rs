@@ -15,7 +15,7 @@ use super::world::World;
 use crate::{Failure, KillCause, RetryWhy, RevokeWhy, TaskEnd};
 
 /// Takes a few seconds without optimization.
-const STEPS: u64 = 50_000;
+const STEPS: u64 = 25_000;
 
 /// Maximum number of attempts to shrink a failing script.
 const SHRINKING: u32 = 20_000;
@@ -110,7 +110,7 @@ fn any_play_gives_every_task_exactly_one_outcome() {
 /// that it might have started was to run again.
 #[test]
 fn attempts_never_overlap_even_with_an_overwritten_table() {
-    play(6_379_345_759_111_199_487, STEPS);
+    play(6_379_345_759_111_199_487, 50_000);
 }
 
 fn play(seed: u64, wanted: u64) {

@@ -162,18 +162,7 @@ impl From<Vec<u8>> for SharedBuf {
 /// assert_eq!(body.as_ptr(), buffer[7..].as_ptr());
 /// ```
 ///
-/// Arrow takes the `Bytes` without a copy too:
-///
-/// ```
-/// # use brigade_wire::shared::SharedBuf;
-/// # use bytes::Bytes;
-/// # let buffer = SharedBuf::copy_of(&[0; 64]);
-/// use arrow_buffer::{Buffer, ScalarBuffer};
-///
-/// let numbers = ScalarBuffer::<f32>::from(Buffer::from(Bytes::from(buffer.clone())));
-/// assert_eq!(numbers.len(), 16);
-/// assert_eq!(numbers.as_ptr().cast(), buffer.as_ptr());
-/// ```
+/// Arrow takes the `Bytes` without a copy too, by `arrow_buffer::Buffer::from`.
 #[cfg(feature = "bytes")]
 impl From<SharedBuf> for bytes::Bytes {
     fn from(buffer: SharedBuf) -> Self {
