@@ -152,11 +152,8 @@ impl Config {
     /// Creates the journal, if the pool records one.
     pub(crate) fn create_journal(&self) -> Result<Option<Journal>, PoolError> {
         let Some(path) = &self.journal else { return Ok(None) };
-        let journal = Journal::create(path, &self.scheduler).map_err(|error| {
-            let problem = format!("cannot create {}: {error}", path.display());
-            PoolError::Configuration { field: "journal", problem }
-        })?;
-        Ok(Some(journal))
+        let journal = Journal::create(path, &self.scheduler);
+        journal.map(Some).map_err(PoolError::file("journal", path))
     }
 }
 
@@ -191,16 +188,13 @@ impl Link {
             #[cfg(feature = "ipc")]
             Self::Ipc => return Ok(Some(&brigade_link_ipc::Ipc)),
         };
-        match chosen {
-            None => Ok(None),
-            Some(name) if name == "ring" => Ok(None),
-            #[cfg(feature = "ipc")]
-            Some(name) if name == "ipc" => Ok(Some(&brigade_link_ipc::Ipc)),
-            Some(name) => Err(PoolError::Configuration {
-                field: "link",
-                problem: format!("BRIGADE_LINK is `{}`; it must be {LINKS}", name.display()),
-            }),
+        let Some(name) = chosen.filter(|name| name != "ring") else { return Ok(None) };
+        #[cfg(feature = "ipc")]
+        if name == "ipc" {
+            return Ok(Some(&brigade_link_ipc::Ipc));
         }
+        let problem = format!("BRIGADE_LINK is `{}`; it must be {LINKS}", name.display());
+        Err(PoolError::Configuration { field: "link", problem })
     }
 }
 

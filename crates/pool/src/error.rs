@@ -1,5 +1,7 @@
 //! Errors of pools.
 
+use std::fmt::Display;
+use std::path::Path;
 use std::sync::Arc;
 
 use brigade_supervisor::EnvError;
@@ -94,6 +96,18 @@ impl From<EnvError> for PoolError {
 }
 
 impl PoolError {
+    /// Returns what makes an error of a setting from the problem.
+    pub(crate) fn configuration<P: ToString>(field: &'static str) -> impl FnOnce(P) -> Self {
+        move |problem| Self::Configuration { field, problem: problem.to_string() }
+    }
+
+    /// Returns what makes an error of a setting that names a file to create.
+    pub(crate) fn file<E: Display>(field: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
+        move |error| {
+            let problem = format!("cannot create {}: {error}", path.display());
+            Self::Configuration { field, problem }
+        }
+    }
     pub(crate) fn system(operation: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::System { operation, source: Arc::new(source) }
     }

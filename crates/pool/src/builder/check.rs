@@ -22,7 +22,7 @@ impl PoolBuilder {
         check_not_zero(&config, cores_per_worker)?;
         for (name, resource) in &self.resources {
             let declared = config.resources.declare(name, *resource);
-            declared.or_else(|error| require(false, "resource", || error.to_string()))?;
+            declared.map_err(PoolError::configuration("resource"))?;
         }
         config.scheduler.resources = config.resources.resources().to_vec();
         let limit = config.supervisor.message_limit;
@@ -88,7 +88,7 @@ impl PoolBuilder {
         }
         supervisor.env = std::mem::take(&mut supervisor.env).check()?;
 
-        let wrong = |field| move |problem| PoolError::Configuration { field, problem };
+        let wrong = PoolError::configuration::<String>;
         let setup = &mut supervisor.setup;
         setup.preload = self.preload.transpose().map_err(wrong("preload"))?;
         setup.initializer = self.initializer.transpose().map_err(wrong("initializer"))?;

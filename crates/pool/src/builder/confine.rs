@@ -53,10 +53,7 @@ pub(super) fn prepare_sandbox(
     sandbox: Option<&brigade_sandbox::Sandbox>,
 ) -> Result<(), PoolError> {
     let Some(sandbox) = sandbox else { return Ok(()) };
-    let prepared = sandbox.prepare().map_err(|error| {
-        let problem = error.to_string();
-        PoolError::Configuration { field: "sandbox", problem }
-    })?;
+    let prepared = sandbox.prepare().map_err(PoolError::configuration("sandbox"))?;
     config.report = prepared.report.clone();
     config.supervisor.sandbox = Some(prepared);
     config.scheduler.trusts_workers = false;
@@ -66,8 +63,7 @@ pub(super) fn prepare_sandbox(
 /// Checks the limits, and finds the means to enforce them.
 pub(super) fn prepare_limits(config: &mut Config) -> Result<(), PoolError> {
     let limits = config.supervisor.limits;
-    let wrong = |problem| PoolError::Configuration { field: "limits", problem };
-    limits.check().map_err(wrong)?;
+    limits.check().map_err(PoolError::configuration("limits"))?;
     let (memory, processes) = (limits.memory_limit(), limits.process_limit());
     if memory.is_some() || processes.is_some() {
         config.supervisor.groups = Groups::find();
@@ -87,7 +83,8 @@ pub(super) fn prepare_limits(config: &mut Config) -> Result<(), PoolError> {
     }
     if processes.is_some() {
         let Some(means) = groups.process_means() else {
-            return Err(wrong(format!("`processes` cannot be enforced: {NO_GROUP}")));
+            let problem = format!("`processes` cannot be enforced: {NO_GROUP}");
+            return Err(PoolError::Configuration { field: "limits", problem });
         };
         report.enforced(Layer::ProcessCount, means);
     }

@@ -16,10 +16,7 @@ use crate::error::PoolError;
 /// Creates the file of the timeline, if the pool writes one.
 pub(super) fn create(config: &Config) -> Result<Option<Arc<Timeline>>, PoolError> {
     let Some(path) = &config.trace else { return Ok(None) };
-    let timeline = Timeline::create(path).map_err(|error| {
-        let problem = format!("cannot create {}: {error}", path.display());
-        PoolError::Configuration { field: "trace", problem }
-    })?;
+    let timeline = Timeline::create(path).map_err(PoolError::file("trace", path))?;
     Ok(Some(Arc::new(timeline)))
 }
 

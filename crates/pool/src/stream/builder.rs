@@ -11,6 +11,7 @@ use brigade_task::{Data, Function};
 use super::Stream;
 use super::machine::Limits;
 use crate::Pool;
+use crate::config::require;
 use crate::error::PoolError;
 use crate::function_ref::FunctionRef;
 use crate::task::{TaskOptions, label_of};
@@ -222,24 +223,15 @@ impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R> {
         if shared.is_forked() {
             return Err(PoolError::Forked);
         }
-        if let Err(error) = self.settings.task.needs.check() {
-            let problem = error.to_string();
-            return Err(PoolError::Configuration { field: "needs", problem });
-        }
+        self.settings.task.needs.check().map_err(PoolError::configuration("needs"))?;
         let function = if self.settings.seed.is_some() { &self.seeded } else { &self.function };
-        let function = function
-            .clone()
-            .map_err(|problem| PoolError::Configuration { field: "stream", problem })?;
-        let here = match (self.settings.workers, &self.here) {
-            (Some(0), None) => {
-                let problem = "must be at least 1, because the function runs only in workers: it emits \
-                               items, or has a name";
-                let problem = problem.to_owned();
-                return Err(PoolError::Configuration { field: "workers", problem });
-            }
-            (Some(0), here) => here.clone(),
-            _ => None,
-        };
+        let function = function.clone().map_err(PoolError::configuration("stream"))?;
+        let here = self.here.clone().filter(|_| self.settings.workers == Some(0));
+        require(here.is_some() || self.settings.workers != Some(0), "workers", || {
+            "must be at least 1, because the function runs only in workers: it emits items, or has \
+             a name"
+                .to_owned()
+        })?;
         Ok(Stream::new(Arc::clone(shared), function, here, self.settings.clone()))
     }
 }
