@@ -21,29 +21,23 @@ impl Shared {
         mut event: Event<TaskCell>,
         data: EventData,
     ) {
-        let mut deferred = Deferred::default();
-        let turn = self.config.cores.as_ref().map(|_| self.resizing.lock());
-        let mut core = self.lock();
-        let slot = core.worker_slots.get_mut(worker.slot as usize);
-        // Dropped after the locks: a process that nobody attends is killed and reaped then.
-        let dead = slot.and_then(|slot| slot.take_if(|slot| slot.id == worker));
-        core.watch_rings();
-        let time = now();
-        if dead.is_some() {
-            core.observers.worker_gone(time, worker, has_died(&event, &data));
-        }
-        if let (Event::Died { death, .. }, Some(slot)) = (&mut event, &dead) {
-            // Under the lock, because the reaper may report it at the same time.
-            death.gone = slot.process.is_gone();
-        }
-        core.handle(time, event, data, self, &mut deferred);
-        let unneeded = self.unneeded_cores(&core, worker.slot);
-        drop(core);
-        // A resize that is waiting for its turn may need these cores.
-        self.call(unneeded.into_iter().collect());
-        drop(turn);
-        // First, because giving back the memory of the dead worker takes a while.
-        deferred.run(self);
+        // Dropped after the locks: a process that nobody attends is killed and reaped then. And
+        // last, because giving back the memory of the dead worker takes a while.
+        let dead = self.give_cores_back(worker, |core, deferred| {
+            let slot = core.worker_slots.get_mut(worker.slot as usize);
+            let dead = slot.and_then(|slot| slot.take_if(|slot| slot.id == worker));
+            core.watch_rings();
+            let time = now();
+            if dead.is_some() {
+                core.observers.worker_gone(time, worker, has_died(&event, &data));
+            }
+            if let (Event::Died { death, .. }, Some(slot)) = (&mut event, &dead) {
+                // Under the lock, because the reaper may report it at the same time.
+                death.gone = slot.process.is_gone();
+            }
+            core.handle(time, event, data, self, deferred);
+            dead
+        });
         if let Some(results) =
             dead.as_ref().and_then(|slot| slot.connection.as_ref()?.results.as_ref())
         {
@@ -54,20 +48,30 @@ impl Shared {
 
     /// Handles that the process of a worker is gone.
     pub(super) fn reaped(&self, worker: WorkerId) {
-        let turn = self.config.cores.as_ref().map(|_| self.resizing.lock());
-        let mut deferred = Deferred::default();
-        let mut core = self.lock();
-        core.handle(now(), Event::Reaped { worker }, EventData::Nothing, self, &mut deferred);
-        let unneeded = self.unneeded_cores(&core, worker.slot);
-        drop(core);
-        self.call(unneeded.into_iter().collect());
-        drop(turn);
-        deferred.run(self);
+        self.give_cores_back(worker, |core, deferred| {
+            core.handle(now(), Event::Reaped { worker }, EventData::Nothing, self, deferred);
+        });
     }
 
-    /// Returns the cores of a slot that is no longer kept, if no process has them.
-    fn unneeded_cores(&self, core: &Core, slot: u32) -> Option<UserCode> {
-        let is_unused = |_: &_| !core.scheduler.has_process(slot);
-        self.config.cores.as_ref().filter(is_unused)?.release(slot).map(UserCode::Lease)
+    /// Acts, and gives back the cores of the worker's slot if it is no longer kept and no process
+    /// has them.
+    fn give_cores_back<T>(
+        &self,
+        WorkerId { slot, .. }: WorkerId,
+        act: impl FnOnce(&mut Core, &mut Deferred) -> T,
+    ) -> T {
+        let cores = self.config.cores.as_ref();
+        let turn = cores.map(|_| self.resizing.lock());
+        let mut deferred = Deferred::default();
+        let mut core = self.lock();
+        let result = act(&mut core, &mut deferred);
+        let unneeded = cores.filter(|_| !core.scheduler.has_process(slot));
+        let unneeded = unneeded.and_then(|cores| cores.release(slot));
+        drop(core);
+        // A resize that is waiting for its turn may need these cores.
+        self.call(unneeded.into_iter().map(UserCode::Lease).collect());
+        drop(turn);
+        deferred.run(self);
+        result
     }
 }
