@@ -144,11 +144,6 @@ impl Deferred {
         }
     }
 
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.as_ref().is_none_or(|work| work.is_empty())
-    }
-
     /// Returns `true` if user code has to run, or a value to be copied, which may take long.
     #[inline]
     pub(super) fn takes_long(&self) -> bool {
@@ -157,35 +152,6 @@ impl Deferred {
 }
 
 impl Work {
-    fn is_empty(&self) -> bool {
-        let Self {
-            to_rouse,
-            to_notify,
-            to_close,
-            to_call,
-            to_wake,
-            to_kill,
-            to_start,
-            notes,
-            to_copy,
-            to_free,
-            wake_reaper,
-            ended,
-        } = self;
-        to_rouse.is_empty()
-            && to_notify.is_empty()
-            && to_close.is_empty()
-            && *to_call == 0
-            && to_wake.is_empty()
-            && to_kill.is_empty()
-            && to_start.is_empty()
-            && notes.is_empty()
-            && to_copy.is_empty()
-            && to_free.is_empty()
-            && !wake_reaper
-            && !ended
-    }
-
     fn takes_long(&self) -> bool {
         !self.to_copy.is_empty()
             || !self.to_wake.is_empty()

@@ -60,10 +60,7 @@ impl<'a, R: Rings> Caller<'a, R> {
             }
             (Glance::Skip, _) if locked.listeners().awaits_callers() => {
                 self.leaves = Leaves::ForLong;
-                let mut deferred = Deferred::default();
-                self.leave(&mut locked, &mut deferred);
-                drop(locked);
-                self.rings.run(&mut deferred);
+                self.hand_over(locked);
             }
             _ => {}
         }
@@ -146,7 +143,7 @@ impl<'a, R: Rings> Caller<'a, R> {
             return;
         }
         if self.rings.lock().listeners().are_many() {
-            self.hand_over();
+            self.hand_over(self.rings.lock());
             self.sleep_until_woken(wait, deadline);
             return;
         }
@@ -158,7 +155,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         let collected = locked.look(None, &mut deferred);
         drop(locked);
         // Everything that follows from this look has to be done before sleeping.
-        let slept = if collected == 0 && deferred.is_empty() {
+        let slept = if collected == 0 && !deferred.has_work() {
             self.sleep_at_the_doorbell(wait, deadline, patience)
         } else {
             Ok(())
@@ -224,9 +221,8 @@ impl<'a, R: Rings> Caller<'a, R> {
         self.rings.run(deferred);
     }
 
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self, mut locked: R::Locked<'_>) {
         let mut deferred = Deferred::default();
-        let mut locked = self.rings.lock();
         self.leave(&mut locked, &mut deferred);
         drop(locked);
         self.rings.run(&mut deferred);
@@ -258,7 +254,7 @@ impl<R: Rings> Drop for Caller<'_, R> {
             return;
         }
         if self.listens {
-            self.hand_over();
+            self.hand_over(self.rings.lock());
         } else if self.chosen {
             // Its wait was over before it could listen.
             self.rings.lock().listeners().wake_next();
