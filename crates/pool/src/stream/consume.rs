@@ -12,15 +12,6 @@ use super::flat::{self, Turn};
 use super::machine::Stall;
 use super::{Item, Stream};
 
-/// The answer to a look for an item.
-enum Next<R> {
-    Item(Item<R>),
-    /// There is none yet.
-    Nothing,
-    /// There will be none.
-    Over,
-}
-
 impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
     /// Blocks until there is an item and returns it. Returns `None` after the last item of a stream
     /// that was [finished](Self::finish), and once it is closed.
@@ -54,11 +45,9 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
         }
         let mut is_registered = false;
         loop {
-            match self.next() {
-                Next::Item(item) => return Poll::Ready(Some(item)),
-                Next::Over => return Poll::Ready(None),
-                Next::Nothing if is_registered => return Poll::Pending,
-                Next::Nothing => {}
+            let next = self.next();
+            if next.is_ready() || is_registered {
+                return next;
             }
             self.shared.run_wakers(self.arrivals.completions.add_waker(context.waker()));
             is_registered = true;
@@ -72,10 +61,9 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
         let mut is_late = false;
         loop {
             match self.next() {
-                Next::Item(item) => return Some(item),
-                Next::Over => return None,
-                Next::Nothing if is_late => return None,
-                Next::Nothing => {}
+                Poll::Ready(next) => return next,
+                Poll::Pending if is_late => return None,
+                Poll::Pending => {}
             }
             let now = Instant::now();
             is_late = deadline.is_some_and(|deadline| deadline <= now);
@@ -93,28 +81,25 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
         }
     }
 
-    /// Takes the next item and submits the next input.
-    fn next(&self) -> Next<R> {
+    /// Takes the next item and submits the next input. Returns `None` if there will be no more.
+    fn next(&self) -> Poll<Option<Item<R>>> {
         loop {
-            let taken = self.with_machine(|machine| {
-                let is_over = machine.is_over();
-                let epoch = machine.epoch();
-                flat::take(machine).ok_or(is_over).map(|turn| (epoch, turn))
-            });
-            let (epoch, id, task) = match taken {
-                Ok((epoch, Turn::End(id, task))) => (epoch, id, task),
-                Ok((epoch, Turn::Item(id, task, taken))) => {
+            let (epoch, is_over, turn) = self
+                .with_machine(|machine| (machine.epoch(), machine.is_over(), flat::take(machine)));
+            let (id, task) = match turn {
+                Some(Turn::End(id, task)) => (id, task),
+                Some(Turn::Item(id, task, taken)) => {
                     let item = task.emitted_item(id, &taken);
                     if self.with_machine(|machine| machine.epoch()) == epoch {
-                        return Next::Item(item);
+                        return Poll::Ready(Some(item));
                     }
                     continue;
                 }
-                Err(true) => return Next::Over,
-                Err(false) => {
+                None if is_over => return Poll::Ready(None),
+                None => {
                     // Tasks that have finished may make way for others.
                     self.advance();
-                    return Next::Nothing;
+                    return Poll::Pending;
                 }
             };
             self.room.notify_one();
@@ -123,7 +108,7 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
             // Decoding may have taken long.
             let ended = item.ended();
             if self.with_machine(|machine| machine.deliver(epoch, ended)) {
-                return Next::Item(item);
+                return Poll::Ready(Some(item));
             }
         }
     }

@@ -13,10 +13,7 @@ impl<A, R> Stream<A, R> {
     /// Accepts no more inputs. The items of those that were put are still delivered; then `recv`
     /// returns `None`.
     pub fn finish(&self) {
-        if self.shared.is_forked() {
-            return;
-        }
-        self.with_machine(Machine::finish);
+        self.unless_forked(Machine::finish);
         self.room.notify_all();
     }
 
@@ -26,10 +23,7 @@ impl<A, R> Stream<A, R> {
     /// Tasks that have not started are cancelled. Those that run are not stopped, but their results
     /// are dropped. No call to receive that begins later returns an item of an earlier input.
     pub fn reset(&self) -> u64 {
-        if self.shared.is_forked() {
-            return 0;
-        }
-        let (submitted, others) = self.with_machine(Machine::reset);
+        let (submitted, others) = self.unless_forked(Machine::reset);
         self.room.notify_all();
         for task in submitted.iter().chain(&others) {
             task.cancel(&self.shared);
@@ -46,11 +40,8 @@ impl<A, R> Stream<A, R> {
     /// # Errors
     /// [`TimedOut`] if tasks still ran after `timeout`. They are killed.
     pub fn close(&self, timeout: Duration) -> Result<StreamReport, TimedOut> {
-        if self.shared.is_forked() {
-            return Ok(StreamReport::default());
-        }
         let deadline = Instant::now().checked_add(timeout);
-        let (submitted, others) = self.with_machine(Machine::close);
+        let (submitted, others) = self.unless_forked(Machine::close);
         self.room.notify_all();
         for task in submitted.iter().chain(&others) {
             task.cancel(&self.shared);
@@ -76,7 +67,7 @@ impl<A, R> Stream<A, R> {
     /// Returns `true` if the stream holds as many inputs as its limits allow, so that `put` would
     /// wait.
     pub fn is_full(&self) -> bool {
-        !self.shared.is_forked() && self.with_machine(|machine| machine.is_full())
+        self.unless_forked(|machine| machine.is_full())
     }
 
     /// Returns `true` if no input is pending.
@@ -86,17 +77,16 @@ impl<A, R> Stream<A, R> {
 
     /// Returns the number of inputs whose items were neither received nor dropped.
     pub fn pending(&self) -> usize {
-        if self.shared.is_forked() {
-            return 0;
-        }
-        self.with_machine(|machine| machine.pending())
+        self.unless_forked(|machine| machine.pending())
     }
 
     /// Returns the figures of the stream.
     pub fn report(&self) -> StreamReport {
-        if self.shared.is_forked() {
-            return StreamReport::default();
-        }
-        self.with_machine(|machine| machine.report())
+        self.unless_forked(|machine| machine.report())
+    }
+
+    /// Acts on the machine. A fork of the process gets what an empty stream returns.
+    fn unless_forked<T: Default>(&self, act: impl FnOnce(&mut Machine<Task<R>>) -> T) -> T {
+        if self.shared.is_forked() { T::default() } else { self.with_machine(act) }
     }
 }

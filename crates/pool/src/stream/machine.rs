@@ -133,7 +133,7 @@ impl<T> Machine<T> {
         self.next_id += 1;
         self.waiting.push_back((id, task));
         self.counters.put += 1;
-        self.count_pending();
+        self.counters.most_pending = self.counters.most_pending.max(self.pending());
         Ok(id)
     }
 
@@ -301,12 +301,6 @@ impl<T> Machine<T> {
     /// Returns the number of tasks that may be with the pool or ready.
     fn capacity(&self) -> usize {
         self.share.workers.saturating_add(self.limits.output).max(1)
-    }
-
-    fn count_pending(&mut self) {
-        let pending = self.pending();
-        let counters = &mut self.counters;
-        counters.most_pending = counters.most_pending.max(pending);
     }
 
     /// Checks all invariants.

@@ -44,7 +44,7 @@ impl<A: Data, R: DeserializeOwned + 'static> Stream<A, R> {
         self.put_with(input, WhenFull::within(timeout))
     }
 
-    fn put_with(&self, input: A, when_full: WhenFull) -> Result<u64, Full<A>> {
+    fn put_with(&self, mut input: A, when_full: WhenFull) -> Result<u64, Full<A>> {
         if self.shared.is_forked() {
             return Err(Full::new(PutErrorKind::Forked, input));
         }
@@ -52,47 +52,27 @@ impl<A: Data, R: DeserializeOwned + 'static> Stream<A, R> {
         if let Some(here) = &self.here {
             return self.put_here(here, input, queued, when_full);
         }
-        // An input that has to wait is encoded when there is room, and one that is refused never.
-        if let Err(kind) = self.wait_for_room(when_full) {
-            return Err(Full::new(kind, input));
-        }
-        if self.settings.seed.is_some() {
-            return self.put_seeded(input, queued, when_full);
-        }
-        let (input, task) = self.encode(input, None, queued);
-        let mut task = Task::Pool(task);
-        let id = loop {
-            match self.with_machine(|machine| machine.put(task, clock::now())) {
-                Ok(id) => break id,
-                // Another producer came first.
-                Err((_, refused)) => task = refused,
-            }
+        let mut refused = None;
+        loop {
+            // An input that has to wait is encoded when there is room, and one that is refused
+            // never.
             if let Err(kind) = self.wait_for_room(when_full) {
                 return Err(Full::new(kind, input));
             }
-        };
-        self.advance();
-        Ok(id)
-    }
-
-    /// Adds an input whose seed is made of its id, which is known only once it is added.
-    fn put_seeded(
-        &self,
-        mut input: A,
-        queued: Instant,
-        when_full: WhenFull,
-    ) -> Result<u64, Full<A>> {
-        loop {
-            let id = self.with_machine(|machine| machine.next_id());
-            let (returned, task) = self.encode(input, self.seed_of(id), queued);
-            input = returned;
-            let put = self.with_machine(|machine| {
-                let task = Task::Pool(task);
-                if machine.next_id() == id {
-                    machine.put(task, clock::now()).map_err(|(_, task)| task)
-                } else {
-                    Err(task)
+            // The id, of which the seed is made, is known only once the input is added.
+            let id = self.settings.seed.map(|_| self.with_machine(|machine| machine.next_id()));
+            let task = match refused.take() {
+                Some(task) if id.is_none() => task,
+                _ => {
+                    let (returned, task) =
+                        self.encode(input, id.and_then(|id| self.seed_of(id)), queued);
+                    input = returned;
+                    Task::Pool(task)
                 }
+            };
+            let put = self.with_machine(|machine| match id {
+                Some(id) if id != machine.next_id() => Err(task),
+                _ => machine.put(task, clock::now()).map_err(|(_, task)| task),
             });
             match put {
                 Ok(id) => {
@@ -100,10 +80,7 @@ impl<A: Data, R: DeserializeOwned + 'static> Stream<A, R> {
                     return Ok(id);
                 }
                 // Another producer came first. Not dropped under the lock.
-                Err(refused) => drop(refused),
-            }
-            if let Err(kind) = self.wait_for_room(when_full) {
-                return Err(Full::new(kind, input));
+                Err(task) => refused = Some(task),
             }
         }
     }
