@@ -20,10 +20,8 @@ use serde::Serialize;
 
 use crate::buffers::{self, ItemBuffers};
 use brigade_task::backend::{Bytes, Few};
-pub(crate) use kept::Owed;
-pub(crate) use kept::{KeptArgument, KeptBytes};
-pub(crate) use value::{ArenaValue, BufferedValue, Value};
-pub(crate) use value::{Outcome, decode_with};
+pub(crate) use kept::{KeptArgument, KeptBytes, Owed};
+pub(crate) use value::{ArenaValue, BufferedValue, Outcome, Value, decode_with, undecodable};
 
 /// Packed vectors that stay in the memory of the argument.
 const KEPT_PARTS: (usize, Addresses) = (MOST_OFFERED, Addresses::Hidden);

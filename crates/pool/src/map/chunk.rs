@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::error::{TaskError, TaskErrorKind};
-use crate::payload::{ArenaValue, decode_with};
+use crate::payload::{ArenaValue, decode_with, undecodable};
 
 /// The description of consecutive items.
 #[derive(Debug, Clone, Copy)]
@@ -153,52 +153,44 @@ impl Results {
         let mut rest = &self.encoded[self.offset..];
         // There is an entry for each finished item.
         let Some(Ok(encoded)) = items::take(&mut rest) else {
-            return Some(Err(self.is_missing(index)));
+            return Some(Err(self.is_malformed(index, "the result is missing")));
         };
         self.offset = self.encoded.len() - rest.len();
         let result = if self.are_plain {
             codec::decode(encoded)
         } else {
-            let is_in_arena = self.in_arena.front().is_some_and(|(first, _)| *first == index);
-            let value = if is_in_arena { self.in_arena.pop_front() } else { None };
-            let is_next = self.buffers.front().is_some_and(|(first, _)| *first == index);
-            let buffers = if is_next { self.buffers.pop_front() } else { None };
-            decode(encoded, value.map(|(_, value)| value), buffers.map(|(_, it)| it))
+            let (value, buffers) =
+                (take(&mut self.in_arena, index), take(&mut self.buffers, index));
+            decode(encoded, value, buffers)
         };
-        Some(result.map_err(|error| self.is_malformed(index, &error)))
+        Some(result.map_err(|error| self.is_malformed(index, &undecodable(&error))))
     }
 
     #[cold]
-    fn is_malformed(&self, index: u32, error: &CodecError) -> TaskError {
-        let error = codec::chain(error);
-        let message = format!("the result arrived but cannot be decoded: {error}");
-        self.failed(TaskErrorKind::Codec { message }, index)
-    }
-
-    #[cold]
-    fn is_missing(&self, index: u32) -> TaskError {
-        let message = "the result is missing".to_owned();
-        self.failed(TaskErrorKind::Codec { message }, index)
-    }
-
-    fn failed(&self, kind: TaskErrorKind, index: u32) -> TaskError {
+    fn is_malformed(&self, index: u32, problem: &str) -> TaskError {
         let Self { items, label, .. } = self;
-        let error = TaskError::new(kind).of_task(items.id(index), items.attempt, label.clone());
-        error.at(self.position())
+        let error = TaskError::new(TaskErrorKind::Codec { message: problem.to_owned() });
+        error.of_task(items.id(index), items.attempt, label.clone()).at(self.position())
     }
 
     #[cold]
     fn failure(&mut self, index: u32) -> Option<TaskError> {
-        if self.failures.front().is_some_and(|(failed, _)| *failed == index) {
+        if let Some(error) = take(&mut self.failures, index) {
             // Its entry is empty.
             let mut rest = &self.encoded[self.offset..];
             let _ = items::take(&mut rest);
             self.offset = self.encoded.len() - rest.len();
-            return self.failures.pop_front().map(|(_, error)| error.at(self.position()));
+            return Some(error.at(self.position()));
         }
         let (_, error) = self.all_failed.as_ref().filter(|(from, _)| *from <= index)?;
         Some(error.clone().of_item(self.items.id(index)).at(self.position()))
     }
+}
+
+/// Takes what belongs to an item, if there is anything.
+fn take<T>(of_items: &mut VecDeque<(u32, T)>, index: u32) -> Option<T> {
+    of_items.front().filter(|(first, _)| *first == index)?;
+    of_items.pop_front().map(|(_, it)| it)
 }
 
 impl ChunkResults for Results {

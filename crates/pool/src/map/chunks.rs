@@ -67,21 +67,14 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
     }
 }
 
-impl<I: Iterator> Chunks<'_, I>
-where
-    I::Item: Serialize + 'static,
-{
+impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
     /// Returns the next result if it has arrived. Takes no inputs once the time is over.
     #[inline]
-    fn try_next<R, T>(
+    fn try_next<R: DeserializeOwned + 'static>(
         &mut self,
-        turn: &mut T,
+        turn: &mut impl Turn<Results>,
         until: Option<Instant>,
-    ) -> Option<Result<R, TaskError>>
-    where
-        R: DeserializeOwned + 'static,
-        T: Turn<Results>,
-    {
+    ) -> Option<Result<R, TaskError>> {
         loop {
             if !self.frames.owner.completions.is_pending() {
                 self.frames.settle_arrived();

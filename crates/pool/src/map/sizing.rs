@@ -32,7 +32,7 @@ const MOST_BYTES: u32 = 32 * 1024;
 const FADING: f64 = 0.95;
 
 /// The size of chunks: set by the user, or learned.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sizing {
     fixed: Option<u32>,
     workers: usize,
@@ -48,15 +48,7 @@ pub(super) struct Sizing {
 
 impl Sizing {
     pub(super) fn new(workers: usize) -> Self {
-        Self {
-            fixed: None,
-            workers,
-            one_at_a_time: false,
-            items: 0.0,
-            seconds: 0.0,
-            result_bytes: 0.0,
-            largest: 0,
-        }
+        Self { workers, ..Self::default() }
     }
 
     pub(super) fn fix(&mut self, items: usize) {

@@ -57,6 +57,12 @@ pub struct ArenaValue(pub(crate) Loan);
 /// The encoded value of a task, or its failure.
 pub(crate) type Outcome = backend::Outcome<Value>;
 
+/// Says that a result cannot be decoded.
+#[cold]
+pub(crate) fn undecodable(error: &CodecError) -> String {
+    format!("the result arrived but cannot be decoded: {}", codec::chain(error))
+}
+
 impl Value {
     /// The value without bytes.
     pub(crate) const EMPTY: Self = Self::Inline(Bytes::Few(Few::NONE));

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use brigade_wire::Attempt;
-use brigade_wire::codec::{self, CodecError};
+use brigade_wire::codec::CodecError;
 use brigade_worker::EmitEnd;
 use serde::de::DeserializeOwned;
 
@@ -13,6 +13,7 @@ use crate::cell::TaskCell;
 use crate::drive::Shared;
 use crate::emitted::{Emitted, Taken};
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
+use crate::payload::undecodable;
 use crate::run_record::{Run, RunRecord};
 use brigade_task::backend::{Value as _, Wait};
 
@@ -119,9 +120,7 @@ impl PoolTask {
 
     fn decoded<T>(&self, run: &Run, decoded: Result<T, CodecError>) -> Result<T, TaskError> {
         decoded.map_err(|error| {
-            let error = codec::chain(&error);
-            let message = format!("the result arrived but cannot be decoded: {error}");
-            self.failure(run, TaskErrorKind::Codec { message })
+            self.failure(run, TaskErrorKind::Codec { message: undecodable(&error) })
         })
     }
 

@@ -12,19 +12,12 @@ use crate::when_full::WhenFull;
 use brigade_task::backend::Wait;
 use brigade_task::map::{PollChunks, Turn};
 
-impl<I: Iterator> PollChunks for Chunks<'_, I>
-where
-    I::Item: Serialize + 'static,
-{
-    fn poll_next<R, T>(
+impl<I: Iterator<Item: Serialize + 'static>> PollChunks for Chunks<'_, I> {
+    fn poll_next<R: DeserializeOwned + 'static, T: Turn<Results>>(
         &mut self,
         context: &Context<'_>,
         turn: &mut T,
-    ) -> Poll<Option<Result<R, TaskError>>>
-    where
-        R: DeserializeOwned + 'static,
-        T: Turn<Results>,
-    {
+    ) -> Poll<Option<Result<R, TaskError>>> {
         if self.frames.pool.shared().is_forked() {
             return Poll::Ready(self.frames.forked().map(Err));
         }

@@ -13,19 +13,15 @@ use crate::map::chunk::Results;
 use crate::when_full::WhenFull;
 use brigade_task::backend::Wait;
 
-impl<I: Iterator> map::Chunks for Chunks<'_, I>
-where
-    I::Item: Serialize + 'static,
-{
+impl<I: Iterator<Item: Serialize + 'static>> map::Chunks for Chunks<'_, I> {
     type Results = Results;
     type Input = I::Item;
 
     #[inline]
-    fn next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
-    where
-        R: DeserializeOwned + 'static,
-        T: Turn<Results>,
-    {
+    fn next<R: DeserializeOwned + 'static, T: Turn<Results>>(
+        &mut self,
+        turn: &mut T,
+    ) -> Option<Result<R, TaskError>> {
         // In a fork of the process not even `owner` may be accessed.
         if self.frames.pool.shared().is_forked() {
             return self.frames.forked().map(Err);
@@ -40,15 +36,11 @@ where
         }
     }
 
-    fn next_until<R, T>(
+    fn next_until<R: DeserializeOwned + 'static, T: Turn<Results>>(
         &mut self,
         turn: &mut T,
         deadline: Option<Instant>,
-    ) -> Result<Option<Result<R, TaskError>>, TimedOut>
-    where
-        R: DeserializeOwned + 'static,
-        T: Turn<Results>,
-    {
+    ) -> Result<Option<Result<R, TaskError>>, TimedOut> {
         if self.frames.pool.shared().is_forked() {
             return Ok(self.frames.forked().map(Err));
         }
@@ -77,19 +69,12 @@ where
     }
 }
 
-impl<I: Iterator> Chunks<'_, I>
-where
-    I::Item: Serialize + 'static,
-{
-    fn next_in_time<R, T>(
+impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
+    fn next_in_time<R: DeserializeOwned + 'static>(
         &mut self,
-        turn: &mut T,
+        turn: &mut impl Turn<Results>,
         until: Option<Instant>,
-    ) -> Result<Option<Result<R, TaskError>>, TimedOut>
-    where
-        R: DeserializeOwned + 'static,
-        T: Turn<Results>,
-    {
+    ) -> Result<Option<Result<R, TaskError>>, TimedOut> {
         loop {
             if let Some(result) = self.try_next(turn, until) {
                 return Ok(Some(result));
@@ -115,10 +100,7 @@ where
     }
 }
 
-impl<I: Iterator> Seeded for Chunks<'_, I>
-where
-    I::Item: Serialize + 'static,
-{
+impl<I: Iterator<Item: Serialize + 'static>> Seeded for Chunks<'_, I> {
     fn set_seed(&mut self, seed: u64) {
         self.frames.set_seed(seed);
     }
