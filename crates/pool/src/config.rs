@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_base::Inventory;
-use brigade_sandbox::{Groups, Limits, SandboxReport};
+use brigade_sandbox::SandboxReport;
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Settings, Shutdown};
-use brigade_supervisor::{ProcessEnv, Setup, Start};
+use brigade_supervisor::Setup;
 use brigade_sys::arena::{Protection, Terms, default_budget};
 use brigade_wire::link::connect::HostConnector;
 use brigade_worker::Connectors;
@@ -73,6 +73,13 @@ impl Config {
     pub(crate) fn is_sandboxed(&self) -> bool {
         self.supervisor.sandbox.is_some()
     }
+
+    /// Creates the journal, if the pool records one.
+    pub(crate) fn create_journal(&self) -> Result<Option<Journal>, PoolError> {
+        let Some(path) = &self.journal else { return Ok(None) };
+        let journal = Journal::create(path, &self.scheduler);
+        journal.map(Some).map_err(PoolError::file("journal", path))
+    }
 }
 
 impl Default for Config {
@@ -80,11 +87,6 @@ impl Default for Config {
         Self {
             scheduler: Settings {
                 workers: 1,
-                min_workers: 0,
-                spare_workers: 0,
-                idle_timeout: None,
-                max_tasks: None,
-                max_age: None,
                 // A task that needs more retries than this never succeeds.
                 quarantine: 16,
                 // Plenty for bursts, but bounded.
@@ -93,41 +95,24 @@ impl Default for Config {
                 restart_limit: 100,
                 restart_window: Duration::from_secs(10),
                 stop_grace: Duration::from_secs(2),
-                slow_after: None,
                 cores: 1,
-                copies: false,
-                exclusive_slots: false,
-                resources: Vec::new(),
                 trusts_workers: true,
+                ..Settings::default()
             },
             supervisor: brigade_supervisor::Settings {
                 pool: "pool".to_owned(),
-                command: None,
-                start: Start::default(),
-                env: ProcessEnv::default(),
-                events: None,
-                is_pinned: false,
-                copies: None,
-                max_rss: None,
-                version: None,
                 depth: 1,
                 // A worker starts in about a millisecond; this allows for machines that swap.
                 start_timeout: Duration::from_secs(10),
                 setup: Setup {
-                    preload: None,
-                    initializer: None,
                     // Loading a model or a large table takes seconds; anything that takes longer
                     // than this hangs.
                     timeout: Duration::from_secs(60),
-                    finalizer: None,
+                    ..Setup::default()
                 },
-                connector: None,
-                thread: None,
                 credit: CREDIT,
                 message_limit: 1 << 30,
-                sandbox: None,
-                limits: Limits::new(),
-                groups: Groups::default(),
+                ..brigade_supervisor::Settings::default()
             },
             cores: None,
             resources: Inventory::default(),
@@ -145,15 +130,6 @@ impl Default for Config {
             #[cfg(feature = "trace-export")]
             trace: None,
         }
-    }
-}
-
-impl Config {
-    /// Creates the journal, if the pool records one.
-    pub(crate) fn create_journal(&self) -> Result<Option<Journal>, PoolError> {
-        let Some(path) = &self.journal else { return Ok(None) };
-        let journal = Journal::create(path, &self.scheduler);
-        journal.map(Some).map_err(PoolError::file("journal", path))
     }
 }
 

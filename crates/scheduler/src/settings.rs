@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{KillCause, TaskEnd};
 
-/// The settings of the scheduler, which never change.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The settings of the scheduler, which never change. By default, all of them are off or zero.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Settings {
     /// Initial number of workers that may have tasks at a time. With the spare ones, this is the
     /// number of slots.

@@ -13,8 +13,8 @@ use crate::workers::process_env::ProcessEnv;
 use crate::workers::setup::Setup;
 use crate::workers::start_mode::Start;
 
-/// Settings of all workers of a pool.
-#[derive(Debug)]
+/// Settings of all workers of a pool. By default, all of them are off or zero.
+#[derive(Debug, Default)]
 pub struct Settings {
     /// The pool's name.
     pub pool: String,

@@ -9,7 +9,7 @@ use brigade_wire::{codec, sealed_argument};
 use serde::Serialize;
 
 /// Code that workers run before their first task and before they exit.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Setup {
     /// Runs once in the fork server, or before the initializer in each worker that is executed.
     pub preload: Option<Initializer>,
