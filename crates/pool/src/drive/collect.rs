@@ -68,8 +68,7 @@ use super::large::ToCopy;
 use super::outcome::{EventData, RunReport};
 use super::shared::{Core, Shared};
 use crate::payload::Value;
-use brigade_task::backend::Bytes;
-use brigade_task::backend::{Wait, park_for};
+use brigade_task::backend::{Bytes, Wait, park_for};
 use caller::Caller;
 use collecting::Collecting;
 use glances::{GLANCE, Glance};
@@ -122,9 +121,7 @@ impl Shared {
             _ => park_for(wait, deadline),
         }
     }
-}
 
-impl Shared {
     /// Waits some microseconds for the outcome that a future waits for, unless another thread
     /// looks.
     pub(crate) fn glance(&self, wait: &dyn Wait) -> Glance {
@@ -229,7 +226,7 @@ impl Core {
     /// Makes workers ring the collector thread if that relies on callers to look, as a caller is
     /// about to sleep without listening.
     pub(super) fn stop_relying_on_callers(&mut self, shared: &Shared, deferred: &mut Deferred) {
-        let relies = self.listeners.next_turn() == NextTurn::Due;
+        let relies = self.listeners.next_turn == NextTurn::Due;
         if let Some(collecting) = shared.collecting.as_ref().filter(|_| relies)
             && !self.listeners.caller_listens()
         {

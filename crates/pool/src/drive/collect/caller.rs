@@ -230,7 +230,7 @@ impl<'a, R: Rings> Caller<'a, R> {
 
     fn leave(&mut self, locked: &mut R::Locked<'_>, deferred: &mut Deferred) {
         self.listens = false;
-        let looks_later = match locked.listeners().next_turn() {
+        let looks_later = match locked.listeners().next_turn {
             NextTurn::Rung => false,
             NextTurn::RungOrDue => true,
             NextTurn::Due => self.leaves == Leaves::ForLong,

@@ -6,9 +6,10 @@ use super::glances::{Glance, Glances};
 use crate::sync::Parker;
 
 /// The begin of the next turn of the collector thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum NextTurn {
     /// A worker rings.
+    #[default]
     Rung,
     /// A worker rings, or else a time that is set. So workers may ring later.
     RungOrDue,
@@ -26,37 +27,29 @@ pub(super) enum Leaves {
 
 /// The callers that listen or may take over, and the state of the collector thread. Kept behind the
 /// core's lock; for the protocol, see the parent module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::drive) struct Listeners {
     /// The collector thread sleeps for this number of waiting callers, or more.
     many: usize,
     /// `true` from the moment a caller starts to look until it hands over.
     caller_listens: bool,
-    next_turn: NextTurn,
+    /// The begin of the next turn of the collector thread.
+    pub(super) next_turn: NextTurn,
     /// `true` while the collector thread runs user code, which may take long.
     thread_is_away: bool,
     /// Callers that sleep and may take over.
     waiting: Vec<Parker>,
     /// Number of outcomes that callers have collected.
-    collected_by_callers: u64,
+    pub(super) collected_by_callers: u64,
     /// Number of callers' turns to listen that have ended.
-    ended_turns: u64,
+    pub(super) ended_turns: u64,
     pub(in crate::drive) glances: Glances,
 }
 
 impl Listeners {
     /// `cores` is the number of cores of the host.
     pub(in crate::drive) fn new(cores: usize) -> Self {
-        Self {
-            many: cores.max(1),
-            caller_listens: false,
-            next_turn: NextTurn::Rung,
-            thread_is_away: false,
-            waiting: Vec::new(),
-            collected_by_callers: 0,
-            ended_turns: 0,
-            glances: Glances::default(),
-        }
+        Self { many: cores.max(1), ..Self::default() }
     }
 
     /// Returns `true` if a caller listens.
@@ -136,11 +129,6 @@ impl Listeners {
         }
     }
 
-    /// Returns what begins the next turn of the collector thread.
-    pub(super) fn next_turn(&self) -> NextTurn {
-        self.next_turn
-    }
-
     /// Wakes a caller to take over, if no other caller listens.
     pub(super) fn wake_next(&mut self) {
         if self.caller_listens || self.are_many() {
@@ -159,20 +147,5 @@ impl Listeners {
     /// Counts outcomes that a caller has collected.
     pub(in crate::drive) fn count(&mut self, collected: usize) {
         self.collected_by_callers += collected as u64;
-    }
-
-    /// Returns the number of outcomes that callers have collected.
-    pub(super) fn collected_by_callers(&self) -> u64 {
-        self.collected_by_callers
-    }
-
-    /// Returns the number of callers' turns to listen that have ended.
-    pub(super) fn ended_turns(&self) -> u64 {
-        self.ended_turns
-    }
-
-    /// Sets what begins the next turn of the collector thread.
-    pub(super) fn set_next_turn(&mut self, next_turn: NextTurn) {
-        self.next_turn = next_turn;
     }
 }

@@ -49,13 +49,13 @@ impl Turn {
     pub(super) fn look(&mut self, rings: &impl Rings, rung: bool, deferred: &mut Deferred) {
         let waited_in_vain = self.patient_until.take().is_some() && !rung;
         let mut locked = rings.lock();
-        let collected_by_callers = locked.listeners().collected_by_callers();
+        let collected_by_callers = locked.listeners().collected_by_callers;
         let callers_collect = collected_by_callers != self.seen;
         // They do not look while they sleep.
         let callers_sleep = locked.listeners().waiting() > 0 || locked.is_room_awaited();
         let callers_look = callers_collect && !callers_sleep;
         self.seen = collected_by_callers;
-        let ended_turns = locked.listeners().ended_turns();
+        let ended_turns = locked.listeners().ended_turns;
         let many_listen = ended_turns - self.seen_turns >= MANY_TURNS;
         self.seen_turns = ended_turns;
         let relied = self.until.take().is_some();
@@ -93,11 +93,11 @@ impl Turn {
             rings.rely_on_callers(true);
             locked.look(None, deferred);
         }
-        locked.listeners().set_next_turn(match (self.until, self.patient_until) {
+        locked.listeners().next_turn = match (self.until, self.patient_until) {
             (Some(_), _) => NextTurn::Due,
             (None, Some(_)) => NextTurn::RungOrDue,
             (None, None) => NextTurn::Rung,
-        });
+        };
     }
 
     /// Plans the next turn for the case that a worker announces its outcomes too late.

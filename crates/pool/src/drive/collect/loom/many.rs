@@ -16,7 +16,7 @@ fn an_outcome_for_one_of_many_sleeping_callers_is_collected() {
             if is_quiet {
                 let mut locked = model.lock();
                 locked.listeners().count(1);
-                locked.listeners().set_next_turn(NextTurn::Due);
+                locked.listeners().next_turn = NextTurn::Due;
                 model.listen(Listener::Nobody);
             }
             let worker = spawn(&model, Model::send_outcomes);
