@@ -10,8 +10,7 @@ mod start;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 

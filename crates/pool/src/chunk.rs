@@ -13,8 +13,7 @@ use brigade_wire::{Attempt, Chunk, codec, items};
 use crate::cell::TaskCell;
 use crate::error::TaskErrorKind;
 use crate::payload::{ArenaValue, BufferedValue, Value};
-use brigade_task::backend::Bytes;
-use brigade_task::backend::CompletionQueue;
+use brigade_task::backend::{Bytes, CompletionQueue};
 
 /// An encoded result as it arrives over a link.
 pub(crate) enum ValueRef<'a> {

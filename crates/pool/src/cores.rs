@@ -65,18 +65,15 @@ impl SlotCores {
         let mut slots = self.slots.lock();
         let leases = &mut slots.leases;
         let held = leases.iter().flatten().count();
-        for slot in 0..workers {
-            if leases.get(slot).is_some_and(Option::is_some) {
-                continue;
-            }
-            let lease = self.pool.try_reserve(CoreRequest::new(self.per_worker));
-            new.push((slot, lease.map_err(|error| self.too_many(field, workers, held, &error))?));
+        if leases.len() < workers {
+            leases.resize_with(workers, || None);
         }
-        for (slot, lease) in new {
-            if leases.len() <= slot {
-                leases.resize_with(slot + 1, || None);
-            }
-            leases[slot] = Some(Arc::new(lease));
+        for _ in leases[..workers].iter().filter(|lease| lease.is_none()) {
+            let lease = self.pool.try_reserve(CoreRequest::new(self.per_worker));
+            new.push(lease.map_err(|error| self.too_many(field, workers, held, &error))?);
+        }
+        for (place, lease) in leases.iter_mut().filter(|lease| lease.is_none()).zip(new) {
+            *place = Some(Arc::new(lease));
         }
         slots.wanted = slots.wanted.max(workers);
         Ok(())

@@ -24,7 +24,7 @@ pub(crate) struct Run {
     pub(crate) worker: Option<WorkerId>,
     pub(crate) attempt: Option<Attempt>,
     /// As the worker measured it, or from the start until its death.
-    time: Option<Duration>,
+    pub(crate) time: Option<Duration>,
     /// The arrival of the outcome.
     finished: Option<Monotonic>,
 }
@@ -55,11 +55,6 @@ impl Run {
     pub(crate) fn so_far(worker: WorkerId, attempt: Attempt, time: Option<Duration>) -> Self {
         let (worker, attempt, finished) = (Some(worker), Some(attempt), Some(clock::now()));
         Self { worker, attempt, time, finished }
-    }
-
-    /// Returns the time that the task ran, if it did.
-    pub(crate) fn time(&self) -> Option<Duration> {
-        self.time
     }
 
     /// Returns when the task started, if it did, and when its outcome arrived.

@@ -66,7 +66,7 @@ impl Want {
         let owed = bytes.and_then(|bytes| Some((bytes.owed()?, bytes)));
         let (owed, bytes) =
             owed.ok_or("asked for an argument that it has, or that was not kept")?;
-        let length = bytes.part(owed.part()).map_or(0, <[u8]>::len);
+        let length = bytes.part(owed.part).map_or(0, <[u8]>::len);
         let room = if address.is_some() { 0 } else { length };
         let block = usize::try_from(wanted.block).ok();
         let loan = results.zip(block).and_then(|(results, block)| results.loan_buffer(block, room));
@@ -75,7 +75,7 @@ impl Want {
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        self.bytes.part(self.owed.part()).unwrap_or_default()
+        self.bytes.part(self.owed.part).unwrap_or_default()
     }
 }
 

@@ -2,10 +2,11 @@
 //! that begins the task.
 
 use std::any::type_name;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use brigade_sys::arena::{MOST_OFFERED, OFFERED};
 use brigade_sys::numbers::{Numbers, SharedNumbers};
+use brigade_sys::sync::Mutex;
 use brigade_wire::codec::{self, parts};
 use brigade_wire::{Kept, Location};
 
@@ -44,23 +45,11 @@ enum Memory {
 pub(crate) struct Owed {
     /// Number of times that the task was sent.
     sent: u32,
-    part: usize,
-}
-
-impl Owed {
-    const NONE: Self = Self { sent: 0, part: usize::MAX };
-
-    /// Returns the index of the part.
-    pub(crate) fn part(self) -> usize {
-        self.part
-    }
+    /// The index of the part.
+    pub(crate) part: usize,
 }
 
 impl KeptBytes {
-    fn new(memory: Memory) -> Arc<Self> {
-        Arc::new(Self { memory, owed: Mutex::new(Owed::NONE) })
-    }
-
     /// Returns the bytes of a part. A whole argument has one.
     pub(crate) fn part(&self, index: usize) -> Option<&[u8]> {
         match &self.memory {
@@ -69,19 +58,15 @@ impl KeptBytes {
         }
     }
 
-    fn next(&self) -> MutexGuard<'_, Owed> {
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the part that the worker has to get next, unless it has all of them.
     pub(crate) fn owed(&self) -> Option<Owed> {
-        let owed = *self.next();
-        self.part(owed.part()).map(|_| owed)
+        let owed = *self.owed.lock();
+        self.part(owed.part).map(|_| owed)
     }
 
     /// Notes that the worker has got a part, if the task was not sent again meanwhile.
     pub(crate) fn deliver(&self, owed: Owed) {
-        let mut next = self.next();
+        let mut next = self.owed.lock();
         if *next == owed {
             next.part += 1;
         }
@@ -90,7 +75,8 @@ impl KeptBytes {
 
 impl KeptArgument {
     fn new(memory: Memory) -> Self {
-        Self { bytes: KeptBytes::new(memory), encoded: OnceLock::new() }
+        let owed = Mutex::new(Owed { sent: 0, part: usize::MAX });
+        Self { bytes: Arc::new(KeptBytes { memory, owed }), encoded: OnceLock::new() }
     }
 
     /// Returns `true` if an argument is worth keeping as a whole.
@@ -129,7 +115,7 @@ impl KeptArgument {
     /// Returns the description of the bytes for the message that sends the task. Its worker may ask
     /// for each part once.
     pub(crate) fn send(&self) -> Kept {
-        let mut next = self.bytes.next();
+        let mut next = self.bytes.owed.lock();
         *next = Owed { sent: next.sent.wrapping_add(1), part: 0 };
         drop(next);
         match &self.bytes.memory {
@@ -248,7 +234,7 @@ mod tests {
         let first = bytes.owed().unwrap();
         assert_eq!(kept.send(), Kept::Parts);
         bytes.deliver(first);
-        let part = |owed: Owed| bytes.part(owed.part()).unwrap();
+        let part = |owed: Owed| bytes.part(owed.part).unwrap();
         assert_eq!(part(bytes.owed().unwrap()), [1]);
         for expected in [[1], [2]] {
             let owed = bytes.owed().unwrap();

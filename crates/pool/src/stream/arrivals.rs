@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use crate::drive::Shared;
 use crate::sync::{AtomicBool, Ordering};
-use brigade_task::backend::CompletionQueue;
-use brigade_task::backend::{Sleeper, Wait};
+use brigade_task::backend::{CompletionQueue, Sleeper, Wait};
 
 /// Notifies the consumers of a stream.
 #[derive(Debug, Default)]

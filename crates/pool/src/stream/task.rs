@@ -88,7 +88,7 @@ impl PoolTask {
                 Ok(EmitEnd::Expired) => {
                     let deadlines = self.cell.deadlines();
                     let limit = deadlines.and_then(|it| it.limits.soft).unwrap_or_default();
-                    let elapsed = run.time().unwrap_or(limit).max(limit);
+                    let elapsed = run.time.unwrap_or(limit).max(limit);
                     Err(self.failure(&run, TaskErrorKind::DeadlineExceeded { limit, elapsed }))
                 }
                 Err(error) => Err(error),

@@ -45,7 +45,28 @@ impl<I: Iterator<Item: Serialize + 'static>> map::Chunks for Chunks<'_, I> {
             return Ok(self.frames.forked().map(Err));
         }
         let when_full = std::mem::replace(&mut self.frames.when_full, WhenFull::Exceed);
-        let next = self.next_in_time(turn, deadline);
+        let next = loop {
+            if let Some(result) = self.try_next(turn, deadline) {
+                break Ok(Some(result));
+            }
+            if !is_over(deadline) {
+                if !self.frames.wait(deadline) {
+                    break Ok(None);
+                }
+                continue;
+            }
+            // Outcomes that have arrived still count.
+            self.frames.pool.shared().collect();
+            if !self.frames.owner.completions.is_pending() {
+                continue;
+            }
+            if self.frames.under_way.is_empty() && !self.frames.exhausted {
+                // Whether there is another input is known only once it is asked for.
+                self.next_chunk(1);
+            }
+            let has_ended = self.frames.under_way.is_empty() && self.frames.settled.is_empty();
+            break if has_ended { Ok(None) } else { Err(self.frames.timed_out(self.left())) };
+        };
         self.frames.when_full = when_full;
         next
     }
@@ -66,37 +87,6 @@ impl<I: Iterator<Item: Serialize + 'static>> map::Chunks for Chunks<'_, I> {
 
     fn set(&mut self, setting: Setting) {
         self.frames.set(setting);
-    }
-}
-
-impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
-    fn next_in_time<R: DeserializeOwned + 'static>(
-        &mut self,
-        turn: &mut impl Turn<Results>,
-        until: Option<Instant>,
-    ) -> Result<Option<Result<R, TaskError>>, TimedOut> {
-        loop {
-            if let Some(result) = self.try_next(turn, until) {
-                return Ok(Some(result));
-            }
-            if !is_over(until) {
-                if !self.frames.wait(until) {
-                    return Ok(None);
-                }
-                continue;
-            }
-            // Outcomes that have arrived still count.
-            self.frames.pool.shared().collect();
-            if !self.frames.owner.completions.is_pending() {
-                continue;
-            }
-            if self.frames.under_way.is_empty() && !self.frames.exhausted {
-                // Whether there is another input is known only once it is asked for.
-                self.next_chunk(1);
-            }
-            let has_ended = self.frames.under_way.is_empty() && self.frames.settled.is_empty();
-            return if has_ended { Ok(None) } else { Err(self.frames.timed_out(self.left())) };
-        }
     }
 }
 
