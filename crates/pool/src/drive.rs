@@ -147,19 +147,13 @@ impl Drive {
         self.run_user_code_thread("output", Role::Other, output::run)?;
         self.run_user_code_thread("collector", Role::Collector, collect::run)?;
         self.start_observers()?;
-        let threads = [
-            self.run("reaper", Role::Driver, |shared| reaper::run(&*shared)),
-            self.run("cleaner", Role::Driver, move |shared| cleaner::run(&*shared, &jobs)),
-            self.run("spawner", Role::Driver, move |shared| spawner::run(&shared, &spawn_orders)),
-        ];
-        let mut started = Ok(());
-        for thread in threads {
-            match thread {
-                Ok(thread) => self.threads.lock().push(thread),
-                Err(error) => started = Err(error),
-            }
-        }
-        started
+        let driver = Role::Driver;
+        let mut threads = self.threads.lock();
+        threads.push(self.run("reaper", driver, |shared| reaper::run(&*shared))?);
+        threads.push(self.run("cleaner", driver, move |shared| cleaner::run(&*shared, &jobs))?);
+        let spawner = move |shared: Arc<Shared>| spawner::run(&shared, &spawn_orders);
+        threads.push(self.run("spawner", driver, spawner)?);
+        Ok(())
     }
 
     fn run(

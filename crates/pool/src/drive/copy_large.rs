@@ -26,7 +26,7 @@ use brigade_wire::{Finished, Offered, WorkerId};
 
 use super::deferred::Deferred;
 use super::large::{Large, Offer, ToCopy, Want};
-use super::outcome::{EventData, RunReport, ended_event, finish_chunk};
+use super::outcome::{EventData, ended_event, finish_chunk};
 use super::owner;
 use super::shared::{Core, Shared};
 use super::spread::{self, spread};
@@ -175,12 +175,9 @@ impl Core {
         shared: &Shared,
         deferred: &mut Deferred,
     ) {
-        let due = self.scheduler.due(worker);
-        let Finished { run_time, began, .. } = *finished;
-        match finish_chunk(worker, due, finished) {
+        match finish_chunk(worker, self.scheduler.due(worker), finished) {
             Ok(end) => {
-                let report = RunReport { worker, began, run_time };
-                let (event, data) = ended_event(finished, end, Ok(value), report);
+                let (event, data) = ended_event(worker, finished, end, Ok(value));
                 self.handle(now(), event, data, shared, deferred);
             }
             Err(problem) => self.break_off(worker, problem, shared, deferred),

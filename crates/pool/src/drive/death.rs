@@ -4,19 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_crash::Stack;
 use brigade_scheduler::{Event, InterruptedAttempt, KillCause, StartFailure, WorkerDeath};
 use brigade_supervisor::threads::cleaner;
 use brigade_supervisor::{Death, Verdict, WorkerProcess, note};
 use brigade_sys::clock;
-use brigade_sys::process::Exit;
-use brigade_sys::process::last_line;
+use brigade_sys::process::{Exit, last_line};
 use brigade_wire::WorkerId;
 use brigade_wire::slots::{Revocation, SlotState, SlotTable, slot_tag};
 
 use super::interrupted::Interrupted;
 use super::outcome::{DeathReport, EventData};
 use super::shared::{Core, Shared};
+use crate::cell::TaskCell;
 
 /// Reports the death, once everything the worker had written has been handled.
 pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
@@ -35,13 +34,12 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
         note!(shared.supervisor.output, DEBUG, %worker, pid, %exit, "worker exited");
     } else if !process.is_left_behind() {
         let ran = interrupted.attempts.len();
-        match death.crash.clone() {
-            None => note!(shared.supervisor.output, INFO, %worker, pid, %exit, ran, "worker died"),
-            Some(crash) => note!(
-                shared.supervisor.output, INFO, %worker, pid, %exit, ran, %crash,
-                at = crash.stack().and_then(Stack::place), "worker died"
-            ),
-        }
+        let crash = death.crash.clone();
+        note!(
+            shared.supervisor.output, INFO, %worker, pid, %exit, ran,
+            crash = crash.as_ref().map(display),
+            at = crash.as_ref().and_then(|crash| crash.stack()?.place()), "worker died"
+        );
     }
     if let Some(verdict) = death.verdict {
         note_verdict(shared, worker, &interrupted, verdict);
@@ -146,10 +144,13 @@ fn read_interrupted(core: &Core, worker: WorkerId) -> Interrupted {
     interrupted
 }
 
-impl DeathReport {
-    /// Returns `true` if the process ended as if it had been asked to exit.
-    pub(super) fn exited_in_order(&self) -> bool {
-        is_orderly(self.death.exit)
+/// Returns `true` unless the process has exited as if it had been asked to.
+pub(super) fn has_died(event: &Event<TaskCell>, data: &EventData) -> bool {
+    match (event, data) {
+        (Event::Died { death, .. }, EventData::Death(report)) => {
+            !(is_orderly(report.death.exit) && death.interrupted.is_empty())
+        }
+        _ => true,
     }
 }
 

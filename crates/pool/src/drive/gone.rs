@@ -5,9 +5,10 @@ use brigade_scheduler::Event;
 use brigade_sys::clock::now;
 use brigade_wire::WorkerId;
 
+use super::death::has_died;
 use super::deferred::Deferred;
 use super::observer::Observer;
-use super::outcome::{EventData, has_died};
+use super::outcome::EventData;
 use super::shared::{Core, Shared};
 use super::user_code_queue::UserCode;
 use crate::cell::TaskCell;
@@ -46,16 +47,9 @@ impl Shared {
         }
     }
 
-    /// Handles that the process of a worker is gone.
-    pub(super) fn reaped(&self, worker: WorkerId) {
-        self.give_cores_back(worker, |core, deferred| {
-            core.handle(now(), Event::Reaped { worker }, EventData::Nothing, self, deferred);
-        });
-    }
-
     /// Acts, and gives back the cores of the worker's slot if it is no longer kept and no process
     /// has them.
-    fn give_cores_back<T>(
+    pub(super) fn give_cores_back<T>(
         &self,
         WorkerId { slot, .. }: WorkerId,
         act: impl FnOnce(&mut Core, &mut Deferred) -> T,

@@ -27,6 +27,7 @@ type Trace = Off;
 
 /// An observer of a feature that is off.
 #[cfg(not(all(feature = "recording", feature = "trace-export")))]
+#[derive(Default)]
 pub(super) struct Off;
 
 /// The start of a worker that takes tasks from now on.
@@ -166,10 +167,7 @@ impl Observers {
     )]
     pub(super) fn new(config: &Config) -> Result<Self, PoolError> {
         Ok(Self {
-            #[cfg(feature = "recording")]
-            metrics: Metrics::new(clock::now()),
-            #[cfg(not(feature = "recording"))]
-            metrics: Off,
+            metrics: Metrics::default(),
             #[cfg(feature = "trace-export")]
             trace: super::timeline::create(config)?,
             #[cfg(not(feature = "trace-export"))]

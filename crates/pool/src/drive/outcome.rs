@@ -162,23 +162,20 @@ pub(super) fn finished_event(
     due: Option<&TaskCell>,
     reachable: Reachable<'_>,
 ) -> Result<(Event<TaskCell>, EventData), String> {
-    let Finished { run_time, began, .. } = finished;
-    let report = RunReport { worker, began, run_time };
     let outcome = decode_outcome(finished.outcome.clone(), due, reachable)?;
-    Ok(ended_event(&finished, end, outcome, report))
+    Ok(ended_event(worker, &finished, end, outcome))
 }
 
 /// Returns the event of a task that has ended with this outcome.
 #[expect(clippy::inline_always, reason = "see `finished_event`")]
 #[inline(always)]
 pub(super) fn ended_event(
+    worker: WorkerId,
     finished: &Finished<'_>,
     end: ChunkEnd,
     outcome: WorkerOutcome,
-    report: RunReport,
 ) -> (Event<TaskCell>, EventData) {
-    let Finished { task, attempt, run_time, worn, .. } = *finished;
-    let worker = report.worker;
+    let Finished { task, attempt, run_time, began, worn, .. } = *finished;
     let event = match end {
         ChunkEnd::Complete => Event::Finished { worker, task, attempt, run_time, worn },
         ChunkEnd::Retried(wanted) => match failure_of(&outcome, wanted) {
@@ -191,7 +188,7 @@ pub(super) fn ended_event(
             Event::Returned(Box::new(returned))
         }
     };
-    (event, EventData::Outcome(outcome, report))
+    (event, EventData::Outcome(outcome, RunReport { worker, began, run_time }))
 }
 
 /// Returns the failure after which a task may run again. A value is not decoded: only the functions
@@ -247,15 +244,6 @@ fn take_emitted(
     Ok(completions.map(|it| Waiters::of_item(task.id, it)))
 }
 
-/// Returns the failure of a task that has exceeded a limit, or made a forbidden call.
-fn went_too_far(report: &DeathReport) -> TaskErrorKind {
-    match report.death.verdict {
-        Some(Verdict::Denied { call }) => TaskErrorKind::Denied { call, pid: report.pid },
-        Some(Verdict::Exceeded { limit, used }) => TaskErrorKind::LimitExceeded { limit, used },
-        None => TaskErrorKind::Killed,
-    }
-}
-
 /// Returns the outcome of a task from the way it ended.
 pub(super) fn outcome_of(
     task: &TaskCell,
@@ -264,57 +252,75 @@ pub(super) fn outcome_of(
     data: &mut EventData,
     broken: Option<&str>,
 ) -> Outcome {
-    let (elapsed, broke_protocol, death) = match &*data {
-        EventData::Death(report) => {
-            let Interrupted { elapsed, broke_protocol, .. } = report.interrupted;
-            let death = (report.death.crash.clone(), report.death.stack.clone());
-            (elapsed, broke_protocol, Some(death))
-        }
-        EventData::Nothing | EventData::Outcome(..) => (None, false, None),
-    };
-    // The death may also have ended tasks that had not started.
-    let has_run = matches!(end, TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_));
-    if let (Some(record), EventData::Death(report), true) = (task.record(), &*data, has_run) {
-        record.ran(report.worker, elapsed);
-    }
-    let deadlines = task.deadlines();
-    let exceeded = |limit| {
-        let elapsed = elapsed.unwrap_or(limit).max(limit);
-        TaskErrorKind::DeadlineExceeded { limit, elapsed }
-    };
-    let kind = match (end, data) {
+    let kind = match (end, &mut *data) {
+        (TaskEnd::Finished, _) => return Ok(Value::EMPTY),
         (TaskEnd::Reported, EventData::Outcome(answer, _)) => {
             match std::mem::replace(answer, Ok(Value::EMPTY)) {
                 Ok(value) => return Ok(value),
                 Err(kind) => *kind,
             }
         }
-        (TaskEnd::Finished, _) => return Ok(Value::EMPTY),
+        (end, EventData::Death(report)) => failure(task, end, Some(report), broken),
+        (end, _) => failure(task, end, None, broken),
+    };
+    let death = if let EventData::Death(report) = data { Some(report) } else { None };
+    let broke_protocol = death.as_ref().is_some_and(|it| it.interrupted.broke_protocol);
+    // The death may also have ended tasks that had not started.
+    let has_run = matches!(end, TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_));
+    let death = death.filter(|_| has_run);
+    let elapsed = death.as_ref().and_then(|report| report.interrupted.elapsed);
+    if let (Some(record), Some(report)) = (task.record(), &death) {
+        record.ran(report.worker, elapsed);
+    }
+    let error = TaskError::new(kind).of_task(task.id, attempt, task.label().cloned());
+    Err(error.under(Circumstances {
+        crash: death.as_ref().and_then(|report| report.death.crash.clone()),
+        stack: death.as_ref().and_then(|report| report.death.stack.clone()),
+        elapsed,
+        broke_protocol,
+        quarantined: end == TaskEnd::Quarantined,
+        in_the_queue: end == TaskEnd::Expired,
+    }))
+}
+
+/// Returns the failure of a task that has ended without an answer of its worker.
+fn failure(
+    task: &TaskCell,
+    end: TaskEnd,
+    death: Option<&DeathReport>,
+    broken: Option<&str>,
+) -> TaskErrorKind {
+    let limits = task.deadlines().map(|deadlines| deadlines.limits).unwrap_or_default();
+    let exceeded = |limit| {
+        let elapsed = death.and_then(|report| report.interrupted.elapsed);
+        TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
+    };
+    match (end, death) {
         (
             TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Limit),
-            EventData::Death(report),
-        ) if report.death.verdict.is_some() => went_too_far(report),
-        (TaskEnd::Killed(KillCause::Limit), EventData::Death(report)) => {
-            exceeded_limit(deadlines.map(|it| it.limits), report.interrupted.usage)
+            Some(&DeathReport { death: Death { verdict: Some(verdict), .. }, pid, .. }),
+        ) => match verdict {
+            Verdict::Denied { call } => TaskErrorKind::Denied { call, pid },
+            Verdict::Exceeded { limit, used } => TaskErrorKind::LimitExceeded { limit, used },
+        },
+        (TaskEnd::Killed(KillCause::Limit), Some(report)) => {
+            exceeded_limit(limits, report.interrupted.usage)
         }
         (
             TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol),
-            EventData::Death(report),
+            Some(report),
         ) => {
             let Death { exit, stderr_tail, .. } = report.death.clone();
             TaskErrorKind::WorkerDied { pid: report.pid, exit, stderr_tail }
         }
-        (TaskEnd::Killed(KillCause::Deadline), _) => {
-            exceeded(deadlines.and_then(|deadlines| deadlines.limits.hard).unwrap_or_default())
-        }
-        (TaskEnd::Killed(KillCause::Section), EventData::Death(report)) => {
+        (TaskEnd::Killed(KillCause::Deadline), _) => exceeded(limits.hard.unwrap_or_default()),
+        (TaskEnd::Killed(KillCause::Section), Some(report)) => {
             exceeded(report.interrupted.section_limit)
         }
         (TaskEnd::Killed(_), _) => TaskErrorKind::Killed,
         (TaskEnd::Expired, _) => {
-            let limit = deadlines.and_then(|deadlines| deadlines.limits.queue).unwrap_or_default();
-            let waited =
-                deadlines.map(|deadlines| clock::now().saturating_since(deadlines.submitted));
+            let limit = limits.queue.unwrap_or_default();
+            let waited = task.deadlines().map(|it| clock::now().saturating_since(it.submitted));
             TaskErrorKind::DeadlineExceeded { limit, elapsed: waited.unwrap_or(limit) }
         }
         (TaskEnd::Cancelled, _) => TaskErrorKind::Cancelled,
@@ -322,31 +328,11 @@ pub(super) fn outcome_of(
             TaskErrorKind::PoolBroken { reason: broken.unwrap_or("unknown").to_owned() }
         }
         (TaskEnd::Closed, _) => TaskErrorKind::PoolClosed,
-        (TaskEnd::Reported | TaskEnd::Died | TaskEnd::Quarantined, _) => {
+        (TaskEnd::Reported | TaskEnd::Finished | TaskEnd::Died | TaskEnd::Quarantined, _) => {
             // The scheduler ends a task this way only while it handles the event that carries the
             // data.
             debug_assert!(false, "an end without its event data");
             TaskErrorKind::PoolClosed
         }
-    };
-    let error = TaskError::new(kind).of_task(task.id, attempt, task.label().cloned());
-    let (crash, stack) = death.filter(|_| has_run).unzip();
-    Err(error.under(Circumstances {
-        crash: crash.flatten(),
-        stack: stack.flatten(),
-        elapsed: elapsed.filter(|_| has_run),
-        broke_protocol,
-        quarantined: end == TaskEnd::Quarantined,
-        in_the_queue: end == TaskEnd::Expired,
-    }))
-}
-
-/// Returns `true` unless the process has exited in order.
-pub(super) fn has_died(event: &Event<TaskCell>, data: &EventData) -> bool {
-    match (event, data) {
-        (Event::Died { death, .. }, EventData::Death(report)) => {
-            !(report.exited_in_order() && death.interrupted.is_empty())
-        }
-        _ => true,
     }
 }

@@ -38,9 +38,9 @@ pub(in crate::drive) struct Recording {
     accepted: u32,
 }
 
-impl Recording {
-    pub(in crate::drive) fn new(now: Monotonic) -> Self {
-        let recorder = Recorder::new(now.as_nanos());
+impl Default for Recording {
+    fn default() -> Self {
+        let recorder = Recorder::new(clock::now().as_nanos());
         Self { recorder, tick: Monotonic::ZERO, left: 0, skipped: 0, accepted: 0 }
     }
 }

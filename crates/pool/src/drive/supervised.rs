@@ -127,11 +127,28 @@ impl Supervised for Shared {
     }
 
     fn reaped(&self, process: &WorkerProcess) {
-        Self::reaped(self, process.worker());
+        let worker = process.worker();
+        self.give_cores_back(worker, |core, deferred| {
+            core.handle(now(), Event::Reaped { worker }, EventData::Nothing, self, deferred);
+        });
     }
 
+    /// The worker is left behind, its death is reported as if it had died, and the pool breaks,
+    /// because other workers would fail in the same way: this process has fewer privileges than
+    /// when it started them.
     fn could_not_kill(&self, process: &Arc<WorkerProcess>, error: io::Error) {
-        Self::could_not_kill(self, process, error);
+        let (worker, pid) = (process.worker(), process.pid().unwrap_or(0));
+        let reason = format!(
+            "{worker} (pid {pid}) cannot be killed and was left behind: {error}; a program must drop privileges before it builds a pool"
+        );
+        note!(
+            self.supervisor.output, WARN, %worker, pid, %error,
+            "cannot kill a worker, which was left behind"
+        );
+        self.left_behind.lock().push(pid);
+        self.step(Event::Break { reason: reason.into() }, EventData::Nothing);
+        process.leave_behind();
+        self.supervisor.reaper.wake();
     }
 
     fn work(&self, work: Box<dyn Any + Send>) {

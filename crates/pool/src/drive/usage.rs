@@ -19,17 +19,11 @@ pub(super) struct Measured {
 }
 
 /// Returns the failure of a task that was killed because it had used this much.
-pub(super) fn exceeded(limits: Option<Deadlines>, usage: Option<Usage>) -> TaskErrorKind {
-    let limits = limits.unwrap_or_default();
+pub(super) fn exceeded(limits: Deadlines, usage: Option<Usage>) -> TaskErrorKind {
     let usage = usage.unwrap_or(Usage { cpu: Duration::ZERO, is_new: true, memory: 0 });
-    match (limits.cpu, limits.memory) {
-        (Some(cpu), _) if usage.cpu >= cpu => TaskErrorKind::LimitExceeded {
-            limit: Limit::CpuTime(cpu),
-            used: Some(Limit::CpuTime(usage.cpu)),
-        },
-        (_, memory) => TaskErrorKind::LimitExceeded {
-            limit: Limit::Memory(memory.unwrap_or_default()),
-            used: Some(Limit::Memory(usage.memory)),
-        },
-    }
+    let (limit, used) = match limits.cpu {
+        Some(cpu) if usage.cpu >= cpu => (Limit::CpuTime(cpu), Limit::CpuTime(usage.cpu)),
+        _ => (Limit::Memory(limits.memory.unwrap_or_default()), Limit::Memory(usage.memory)),
+    };
+    TaskErrorKind::LimitExceeded { limit, used: Some(used) }
 }

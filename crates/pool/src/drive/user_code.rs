@@ -74,23 +74,15 @@ impl Shared {
         }));
         let nested = RUNS.replace(true);
         for user_code in user_code {
-            match user_code {
-                UserCode::Waker(task, waker) => {
-                    if let Err(message) = catch_panic(|| waker.wake()) {
-                        let task = task.map(field::display);
-                        note!(self.supervisor.output, ERROR, task, message, "waker panicked");
-                    }
-                }
+            let (called, task, what) = match user_code {
+                UserCode::Waker(task, waker) => (catch_panic(|| waker.wake()), task, "waker"),
                 UserCode::Lease(lease) => {
-                    if let Err(message) = catch_panic(|| drop(lease)) {
-                        note!(
-                            self.supervisor.output,
-                            ERROR,
-                            message,
-                            "hook for returned cores panicked"
-                        );
-                    }
+                    (catch_panic(|| drop(lease)), None, "hook for returned cores")
                 }
+            };
+            if let Err(message) = called {
+                let task = task.map(field::display);
+                note!(self.supervisor.output, ERROR, task, message, "{what} panicked");
             }
         }
         RUNS.set(nested);
