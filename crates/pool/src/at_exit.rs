@@ -41,7 +41,7 @@ fn end_all() {
     }
     let living = std::mem::take(&mut *LIVING.lock());
     let living: Vec<Arc<Drive>> = living.iter().filter_map(Weak::upgrade).collect();
-    let mode = |drive: &Drive| drive.shared().config.at_exit;
+    let mode = |drive: &Drive| drive.shared.config.at_exit;
     for drive in &living {
         drive.begin_shutdown(mode(drive));
     }
@@ -49,7 +49,7 @@ fn end_all() {
         // A broken pool has reported its reason to every task.
         let _ = drive.shutdown(mode(&drive), None);
         if let Some(tasks) = drive.left_to_this_thread() {
-            let pool = &drive.shared().config.supervisor.pool;
+            let pool = &drive.shared.config.supervisor.pool;
             let text = "a waker ends the process, which loses tasks of its pool";
             // The subscriber is code of the program.
             let _ = catch_panic(|| tracing::warn!(pool, tasks, "{text}"));

@@ -103,8 +103,9 @@ use shared::Work;
 
 /// A running pool: the shared state, and the threads to join at the end.
 pub(crate) struct Drive {
-    shared: Arc<Shared>,
-    ordinary: Arc<Attributes>,
+    pub(crate) shared: Arc<Shared>,
+    /// The attributes of tasks that have nothing rare.
+    pub(crate) ordinary: Arc<Attributes>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Threads that call user code, which may block them forever.
     user_code_threads: Mutex<Vec<UserCodeThread>>,
@@ -200,15 +201,6 @@ impl Drive {
         })?;
         self.user_code_threads.lock().push(UserCodeThread { thread, end });
         Ok(())
-    }
-
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-
-    /// Returns the attributes of tasks that have nothing rare.
-    pub(crate) fn ordinary(&self) -> &Arc<Attributes> {
-        &self.ordinary
     }
 
     /// Begins to end the pool, unless it is a copy in a fork.

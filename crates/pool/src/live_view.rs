@@ -1,7 +1,7 @@
 //! Serves the pool's snapshots as a live view.
 
 use std::net::ToSocketAddrs;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use brigade_metrics::{PoolSnapshot, Source as _};
 use brigade_status::{ServeError, Source, StatusServer};
@@ -37,7 +37,7 @@ impl Pool {
     /// Returns the pool's snapshots for a server with other settings than those of
     /// [`serve_status`](Self::serve_status). It does not keep the pool alive.
     pub fn status_source(&self) -> StatusSource {
-        StatusSource(self.downgrade())
+        StatusSource(Arc::downgrade(self.shared()))
     }
 }
 

@@ -17,8 +17,6 @@ pub(crate) enum CoreLease {}
 #[derive(Debug)]
 pub(crate) enum SlotCores {}
 
-pub(crate) type Unneeded = Vec<Arc<CoreLease>>;
-
 #[expect(clippy::unnecessary_wraps, reason = "the signatures are those of `cores`")]
 impl SlotCores {
     pub(crate) fn new(
@@ -40,7 +38,11 @@ impl SlotCores {
         match *self {}
     }
 
-    pub(crate) fn keep(&self, _wanted: usize, _has_process: impl Fn(usize) -> bool) -> Unneeded {
+    pub(crate) fn keep(
+        &self,
+        _wanted: usize,
+        _has_process: impl Fn(usize) -> bool,
+    ) -> Vec<Arc<CoreLease>> {
         match *self {}
     }
 

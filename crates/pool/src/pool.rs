@@ -142,7 +142,7 @@ impl Pool {
     /// [`PoolError::Broken`] if no worker can be started, [`PoolError::Start`] if only some can,
     /// [`PoolError::Closed`] after a shutdown.
     pub fn warm_up(&self) -> Result<(), PoolError> {
-        self.drive.shared().warm_up()
+        self.shared().warm_up()
     }
 
     /// Runs `function` once in each worker, including workers that have not started yet, and
@@ -159,7 +159,7 @@ impl Pool {
         argument: A,
     ) -> Result<Vec<Handle<R>>, SubmitError<A>> {
         const { F::CHECK };
-        let (shared, task) = (self.drive.shared(), self.task::<F, A, R, By>(function));
+        let (shared, task) = (self.shared(), self.task::<F, A, R, By>(function));
         let cells = task.prepare(&argument).and_then(|(function, encoded)| {
             let Config { deadlines, scheduler, .. } = &shared.config;
             shared.broadcast(|| {
@@ -227,7 +227,7 @@ impl Pool {
     /// [`PoolError::Broken`], [`PoolError::Closed`].
     pub fn resize(&self, workers: usize) -> Result<(), PoolError> {
         check_workers(workers, "resize")?;
-        self.drive.shared().resize(workers)
+        self.shared().resize(workers)
     }
 
     /// Stops all idle workers and waits for them to exit. Busy workers exit when they have
@@ -236,38 +236,32 @@ impl Pool {
     /// # Errors
     /// [`PoolError::Broken`], [`PoolError::Closed`], also if that happens during the wait.
     pub fn quiesce(&self) -> Result<(), PoolError> {
-        self.drive.shared().quiesce()
+        self.shared().quiesce()
     }
 
     /// Returns the process ids of the workers that are ready for tasks, in no particular order.
     pub fn worker_pids(&self) -> Vec<u32> {
-        self.drive.shared().worker_pids()
+        self.shared().worker_pids()
     }
 
     /// Returns the pool's name, used in events, metrics and errors.
     pub fn name(&self) -> &str {
-        &self.drive.shared().config.supervisor.pool
+        &self.shared().config.supervisor.pool
     }
 
     /// Returns the maximum number of workers.
     pub fn workers(&self) -> usize {
-        self.drive.shared().target.load(Ordering::Relaxed)
+        self.shared().target.load(Ordering::Relaxed)
     }
 
     /// Returns the number of worker processes started so far to replace others.
     pub fn worker_restarts(&self) -> u64 {
-        self.drive.shared().restarts()
+        self.shared().restarts()
     }
 
     /// Returns what of the sandbox and the limits holds on this machine, layer by layer.
     pub fn sandbox_report(&self) -> &brigade_sandbox::SandboxReport {
-        &self.drive.shared().config.report
-    }
-
-    /// Returns a reference to the state that does not keep it alive.
-    #[cfg(feature = "status")]
-    pub(crate) fn downgrade(&self) -> std::sync::Weak<Shared> {
-        Arc::downgrade(self.drive.shared())
+        &self.shared().config.report
     }
 
     /// Returns the state of the pool, and the record of its past.
@@ -287,7 +281,7 @@ impl Pool {
     #[cfg(feature = "recording")]
     pub fn snapshot(&self) -> brigade_metrics::PoolSnapshot {
         use brigade_metrics::Source;
-        self.drive.shared().measure().summarize()
+        self.shared().measure().summarize()
     }
 
     /// Runs all accepted tasks, then ends the workers and the pool's threads.
@@ -322,12 +316,12 @@ impl Pool {
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        self.drive.shared()
+        &self.drive.shared
     }
 
     /// Returns the attributes of tasks that have nothing rare.
     pub(crate) fn ordinary(&self) -> &Arc<Attributes> {
-        self.drive.ordinary()
+        &self.drive.ordinary
     }
 }
 

@@ -57,10 +57,6 @@ impl PoolBuilder {
 
 /// Returns an error if pools are built inside tasks of other pools, too deep.
 fn check_nesting() -> Result<(), PoolError> {
-    match brigade_worker::context::depth() {
-        Some(depth) if depth >= MAX_NESTING => {
-            Err(PoolError::NestedTooDeep { depth, limit: MAX_NESTING })
-        }
-        _ => Ok(()),
-    }
+    let (depth, limit) = (brigade_worker::context::depth().unwrap_or(0), MAX_NESTING);
+    if depth < limit { Ok(()) } else { Err(PoolError::NestedTooDeep { depth, limit }) }
 }

@@ -6,6 +6,7 @@ use brigade_sandbox::Limits;
 use brigade_supervisor::{ProcessEnv, Stdio};
 
 use super::PoolBuilder;
+use crate::config::require;
 use crate::error::PoolError;
 
 /// The variable that makes workers threads.
@@ -46,15 +47,11 @@ impl PoolBuilder {
 
     /// Returns `true` if workers are threads.
     pub(super) fn has_threads(&self) -> Result<bool, PoolError> {
-        match env::var_os(VARIABLE) {
-            None => Ok(self.is_in_process),
-            Some(value) if value == "0" => Ok(self.is_in_process),
-            Some(value) if value == "1" => Ok(true),
-            Some(value) => {
-                let problem = format!("{VARIABLE} is `{}`; it must be `1` or `0`", value.display());
-                Err(PoolError::Configuration { field: "in_process", problem })
-            }
-        }
+        let value = env::var_os(VARIABLE).unwrap_or("0".into());
+        require(value == "0" || value == "1", "in_process", || {
+            format!("{VARIABLE} is `{}`; it must be `1` or `0`", value.display())
+        })?;
+        Ok(self.is_in_process || value == "1")
     }
 
     /// Makes workers threads, without the settings of processes.

@@ -23,7 +23,11 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
     let death = process.death().cloned().unwrap_or_else(|| {
         // The link was closed although the host holds its other end. The process may still be
         // alive.
-        let exit = end_process(shared, process);
+        let exit = process.end().unwrap_or_else(|error| {
+            let pid = process.pid();
+            note!(shared.supervisor.output, WARN, pid, %error, "cannot kill a worker");
+            Exit::Unknown
+        });
         Death::new(exit, process.read_rest(&shared.supervisor.output))
     });
     let exit = death.exit;
@@ -178,12 +182,4 @@ fn describe(death: &Death) -> String {
     let line = last_line(&death.stderr_tail);
     let line = line.map(|line| format!("; its last line on stderr: {line}"));
     format!("{}{}", death.end(), line.unwrap_or_default())
-}
-
-fn end_process(shared: &Shared, process: &WorkerProcess) -> Exit {
-    process.end().unwrap_or_else(|error| {
-        let pid = process.pid();
-        note!(shared.supervisor.output, WARN, pid, %error, "cannot kill a worker");
-        Exit::Unknown
-    })
 }

@@ -147,14 +147,10 @@ impl Deferred {
     /// Returns `true` if user code has to run, or a value to be copied, which may take long.
     #[inline]
     pub(super) fn takes_long(&self) -> bool {
-        self.0.as_ref().is_some_and(|work| work.takes_long())
-    }
-}
-
-impl Work {
-    fn takes_long(&self) -> bool {
-        !self.to_copy.is_empty()
-            || !self.to_wake.is_empty()
-            || self.to_notify.iter().any(|waiters| waiters.has_waker())
+        self.0.as_ref().is_some_and(|work| {
+            !work.to_copy.is_empty()
+                || !work.to_wake.is_empty()
+                || work.to_notify.iter().any(|waiters| waiters.has_waker())
+        })
     }
 }

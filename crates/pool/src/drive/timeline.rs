@@ -76,15 +76,11 @@ fn add(
 ) {
     match (event, data) {
         (
-            Event::Finished { worker, task, attempt, .. }
-            | Event::Failed { worker, task, attempt, .. },
+            Event::Finished { task, attempt, .. } | Event::Failed { task, attempt, .. },
             EventData::Outcome(outcome, report),
-        ) => {
-            ran(timeline, scheduler, (*worker, *task, *attempt), outcome, report, now);
-        }
-        (Event::Returned(returned), EventData::Outcome(outcome, report)) => {
-            let attempt = (returned.worker, returned.task, returned.attempt);
-            ran(timeline, scheduler, attempt, outcome, report, now);
+        ) => ran(timeline, scheduler, (*task, *attempt), outcome, report, now),
+        (Event::Returned(it), EventData::Outcome(outcome, report)) => {
+            ran(timeline, scheduler, (it.task, it.attempt), outcome, report, now);
         }
         (Event::Died { worker, death }, EventData::Death(report)) => {
             died(timeline, scheduler, *worker, &death.interrupted, report, now);
@@ -99,11 +95,12 @@ fn add(
 fn ran(
     timeline: &Timeline,
     scheduler: &Scheduler<TaskCell>,
-    (worker, task, attempt): (WorkerId, TaskId, Attempt),
+    (task, attempt): (TaskId, Attempt),
     outcome: &WorkerOutcome,
     report: &RunReport,
     now: Monotonic,
 ) {
+    let worker = report.worker;
     let Some(cell) = scheduler.due(worker).filter(|cell| cell.id == task) else { return };
     if scheduler.is_condemned(worker) {
         return;

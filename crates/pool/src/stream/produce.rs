@@ -100,13 +100,9 @@ impl<A: Data, R: DeserializeOwned + 'static> Stream<A, R> {
                 (seeded.1, encoded)
             }
         };
-        let (encoded, refused) = match encoded {
-            Ok(encoded) => (encoded, None),
-            Err(error) => {
-                let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
-                (Argument::EMPTY, Some(kind))
-            }
-        };
+        let refused = encoded.as_ref().err();
+        let refused = refused.map(|it| SubmitErrorKind::Codec { message: codec::chain(it) });
+        let encoded = encoded.unwrap_or(Argument::EMPTY);
         let (id, function) = (self.shared.next_task_ids(1), self.function.clone());
         let (deadlines, _) = self.settings.task.constraints(&self.shared.config);
         let label = self.settings.task.label.clone();

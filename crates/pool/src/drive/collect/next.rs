@@ -55,7 +55,7 @@ pub(super) fn next_event(
             return Ok(Some(Next::Inline(finished)));
         }
         let reachable = Reachable { results, kept, copies: shared.arguments() };
-        return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
+        let next = match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
             FromWorker::Item(item) => {
                 if let Some(waiters) = take_item(due, item, reachable)? {
                     deferred.work().to_notify.push(Box::new(waiters));
@@ -68,16 +68,15 @@ pub(super) fn next_event(
                     let limit = shared.config.supervisor.message_limit;
                     let is_task = due.is_some_and(|task| !task.is_chunk());
                     let offer = Offer::new(offered, &finished, is_task, results, limit)?;
-                    return Ok(Some(Next::Large(Box::new(Large::Value(offer)))));
+                    Next::Large(Box::new(Large::Value(offer)))
+                } else {
+                    let end = finish_chunk(worker, due, &finished)?;
+                    Next::Other(Box::new(finished_event(worker, finished, end, due, reachable)?))
                 }
-                let end = finish_chunk(worker, due, &finished)?;
-                let next = finished_event(worker, finished, end, due, reachable)?;
-                Ok(Some(Next::Other(Box::new(next))))
             }
             FromWorker::Wants(wanted) => {
                 let bytes = due.and_then(TaskCell::kept_bytes);
-                let want = Want::new(&wanted, bytes, results)?;
-                Ok(Some(Next::Large(Box::new(Large::Argument(want)))))
+                Next::Large(Box::new(Large::Argument(Want::new(&wanted, bytes, results)?)))
             }
             FromWorker::Keeps(buffers) => {
                 kept.keep(buffers, |key| due?.buffer(key))?;
@@ -88,9 +87,10 @@ pub(super) fn next_event(
                 continue;
             }
             FromWorker::Skipped { task, attempt, .. } => {
-                let next = (Event::Skipped { worker, task, attempt }, EventData::Nothing);
-                Ok(Some(Next::Other(Box::new(next))))
+                let skipped = Event::Skipped { worker, task, attempt };
+                Next::Other(Box::new((skipped, EventData::Nothing)))
             }
         };
+        return Ok(Some(next));
     }
 }
