@@ -40,11 +40,7 @@ impl SlotCores {
         if pool.is_none() && per_worker.is_none() {
             return Ok(None);
         }
-        let pool = match pool {
-            Some(pool) => pool,
-            None => machine()?,
-        };
-        let per_worker = per_worker.unwrap_or(1);
+        let (pool, per_worker) = (pool.map_or_else(machine, Ok)?, per_worker.unwrap_or(1));
         Ok(Some(Self { pool, per_worker, slots: Mutex::default() }))
     }
 

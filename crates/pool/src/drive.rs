@@ -256,12 +256,9 @@ impl Drive {
         // Other threads that end the pool wait for the same threads, each as long as it wants.
         let ends: Vec<_> =
             self.user_code_threads.lock().iter().map(|caller| caller.end.clone()).collect();
-        let deadline = Instant::now().checked_add(grace);
+        let begin = Instant::now();
         for end in ends {
-            let _ = match deadline {
-                Some(deadline) => end.recv_deadline(deadline).ok(),
-                None => end.recv().ok(),
-            };
+            let _ = end.recv_timeout(grace.saturating_sub(begin.elapsed()));
         }
         let user_code_threads = std::mem::take(&mut *self.user_code_threads.lock());
         for UserCodeThread { thread, end } in user_code_threads {

@@ -30,11 +30,6 @@ pub(crate) struct Run {
 }
 
 impl RunRecord {
-    /// Creates the record of a task that emits items.
-    pub(crate) fn with_items(emitted: Emitted) -> Self {
-        Self { run: Mutex::default(), emitted: Some(Box::new(emitted)) }
-    }
-
     pub(crate) fn ran(&self, worker: WorkerId, time: Option<Duration>) {
         let mut run = self.run.lock();
         (run.worker, run.time) = (Some(worker), time);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sandbox::Limits;
-use brigade_supervisor::{Settings, Start, check_variable};
+use brigade_supervisor::{Initializer, Settings, Start, check_variable};
 use brigade_sys::orphans;
 
 use super::PoolBuilder;
@@ -40,11 +40,8 @@ impl PoolBuilder {
         config.scheduler.cores = u32::try_from(cores_each).unwrap_or(u32::MAX);
 
         let cores = SlotCores::new(cores, cores_per_worker)?;
-        let workers = match (workers, &cores) {
-            (Some(workers), _) => workers,
-            (None, Some(cores)) => cores.workers(),
-            (None, None) => available_cores(),
-        };
+        let usual = || cores.as_ref().map_or_else(available_cores, SlotCores::workers);
+        let workers = workers.unwrap_or_else(usual);
         check_workers(workers, "workers")?;
         let min_workers = config.scheduler.min_workers;
         require(min_workers <= workers, "min_workers", || {
@@ -88,25 +85,32 @@ impl PoolBuilder {
         }
         supervisor.env = std::mem::take(&mut supervisor.env).check()?;
 
-        let wrong = PoolError::configuration::<String>;
         let setup = &mut supervisor.setup;
-        setup.preload = self.preload.transpose().map_err(wrong("preload"))?;
-        setup.initializer = self.initializer.transpose().map_err(wrong("initializer"))?;
-        for (field, function) in [("preload", &setup.preload), ("initializer", &setup.initializer)]
-        {
-            let length = function.as_ref().map_or(0, |it| it.encoded);
-            require(length <= limit, field, || {
-                format!(
-                    "its argument has {length} bytes, more than `message_limit` ({limit}); pass \
-                     large data in a `SharedBuf`"
-                )
-            })?;
-        }
+        setup.preload = check_function("preload", self.preload, limit)?;
+        setup.initializer = check_function("initializer", self.initializer, limit)?;
         if let Some(finalizer) = finalizer {
-            supervisor.setup.set_finalizer(finalizer).map_err(wrong("finalizer"))?;
+            let set = setup.set_finalizer(finalizer);
+            set.map_err(PoolError::configuration("finalizer"))?;
         }
         Ok(config)
     }
+}
+
+/// Checks a function that workers run before their first task.
+fn check_function(
+    field: &'static str,
+    function: Option<Result<Initializer, String>>,
+    limit: usize,
+) -> Result<Option<Initializer>, PoolError> {
+    let function = function.transpose().map_err(PoolError::configuration(field))?;
+    let length = function.as_ref().map_or(0, |it| it.encoded);
+    require(length <= limit, field, || {
+        format!(
+            "its argument has {length} bytes, more than `message_limit` ({limit}); pass large \
+             data in a `SharedBuf`"
+        )
+    })?;
+    Ok(function)
 }
 
 /// Tasks that a worker has which copies itself for each: one that runs, and one for the next copy.

@@ -10,7 +10,7 @@ use brigade_wire::link::{LinkError, LinkReceiver};
 use brigade_wire::{FromWorker, WorkerId};
 
 use super::death;
-use super::deferred::Work;
+
 use super::observer::{Observer, Started};
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::Shared;
@@ -68,12 +68,9 @@ fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(
     let reachable = Reachable { results: None, kept: &Kept::default(), copies: None };
     let (event, data) = match FromWorker::decode(message).map_err(|error| error.to_string())? {
         FromWorker::Item(item) => {
-            let waiters = shared.with_due(worker, |due| take_item(due, item, reachable))?;
-            if waiters.is_some() {
-                let to_notify = waiters.into_iter().map(Box::new).collect();
-                Work { to_notify, ..Work::default() }.run(shared);
-            }
-            return Ok(());
+            return shared.with_core(|core, deferred| {
+                take_item(core.scheduler.due(worker), item, reachable, deferred)
+            });
         }
         FromWorker::Finished(finished) => {
             let end = shared.with_due(worker, |due| finish_chunk(worker, due, &finished))?;

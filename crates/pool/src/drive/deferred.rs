@@ -126,13 +126,19 @@ impl Deferred {
         self.work().notes.add(level, emit);
     }
 
+    /// Notifies those that wait, if there are any.
+    #[inline]
+    pub(super) fn notify(&mut self, waiters: Option<Box<Waiters>>) {
+        if let Some(waiters) = waiters {
+            self.work().to_notify.push(waiters);
+        }
+    }
+
     /// Stores the outcome of a task.
     #[inline]
     pub(super) fn complete(&mut self, task: TaskCell, outcome: Outcome) {
         let Completed { waiters, argument, span, is_large } = task.complete(outcome);
-        if let Some(waiters) = waiters {
-            self.work().to_notify.push(waiters);
-        }
+        self.notify(waiters);
         if let Some(argument) = argument {
             self.work().to_free.push(ToFree::Argument(argument));
         }

@@ -22,9 +22,7 @@ impl Source for Shared {
             return Measurement::default();
         }
         let (name, pool) = (self.config.supervisor.pool.clone(), self.number());
-        let mut core = self.lock();
-        let mut measurement = core.measure(now());
-        drop(core);
+        let mut measurement = self.lock().measure(now());
         (measurement.snapshot.name, measurement.snapshot.pool) = (name, pool);
         measurement.snapshot.fork_server = self.supervisor.fork_server();
         measurement
@@ -112,8 +110,7 @@ impl Core {
         for (ring_index, task, attempt) in self.scheduler.occupants(worker) {
             let SlotState::Running { since } = connection.table.state(ring_index) else { continue };
             let cell = self.scheduler.task(task.key)?;
-            let items = cell.is_chunk().then(|| count_items(cell, snapshot)).flatten();
-            let (items, left) = items.unwrap_or((1, 1));
+            let (items, left) = count_items(cell, snapshot).unwrap_or((1, 1));
             if left == 0 {
                 // The chunk's last item has ended, and its own end is still under way.
                 continue;

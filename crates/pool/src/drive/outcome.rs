@@ -10,6 +10,7 @@ use brigade_sys::clock::{self, Monotonic};
 use brigade_task::error::Circumstances;
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
+use super::deferred::Deferred;
 use super::interrupted::Interrupted;
 use super::usage::exceeded as exceeded_limit;
 use crate::buffers::Reachable;
@@ -204,17 +205,18 @@ fn failure_of(outcome: &WorkerOutcome, wanted: RetriedFor) -> Option<Failure> {
 }
 
 /// Adds the outcome of an item to its chunk, or an item to those that its task has emitted. That is
-/// the task that the worker has to answer next. Returns those to notify.
+/// the task that the worker has to answer next.
 #[inline]
 pub(super) fn take_item(
     due: Option<&TaskCell>,
     item: Item<'_>,
     reachable: Reachable<'_>,
-) -> Result<Option<Waiters>, String> {
+    deferred: &mut Deferred,
+) -> Result<(), String> {
     if let Some(task) = due
         && let Some(emitted) = task.emitted()
     {
-        return take_emitted(task, emitted, item, reachable);
+        return take_emitted(task, emitted, item, reachable, deferred);
     }
     let answer = match item.outcome {
         // By far the most common case; it avoids the room that a failure takes.
@@ -224,7 +226,7 @@ pub(super) fn take_item(
     let taken =
         due.and_then(|task| task.with_chunk_progress(|chunk| chunk.answer(item.index, answer)));
     match taken {
-        Some(true) => Ok(None),
+        Some(true) => Ok(()),
         Some(false) | None => Err(format!("answered item {} out of order", item.index)),
     }
 }
@@ -234,14 +236,17 @@ fn take_emitted(
     emitted: &Emitted,
     item: Item<'_>,
     reachable: Reachable<'_>,
-) -> Result<Option<Waiters>, String> {
+    deferred: &mut Deferred,
+) -> Result<(), String> {
     let Ok(value) = decode_outcome(item.outcome, Some(task), reachable)? else {
         return Err(format!("emitted item {} that is not a value", item.index));
     };
     let completions = emitted
         .add(item.index, value)
         .map_err(|problem| format!("emitted item {} {problem}", item.index))?;
-    Ok(completions.map(|it| Waiters::of_item(task.id, it)))
+    let waiters = completions.map(|it| Box::new(Waiters::of_item(task.id, it)));
+    deferred.notify(waiters);
+    Ok(())
 }
 
 /// Returns the outcome of a task from the way it ended.

@@ -71,12 +71,7 @@ impl Observer for Recording {
     /// earlier.
     #[inline]
     fn accepted(&mut self, task: &TaskCell) {
-        let items = if task.is_chunk() {
-            task.with_chunk_progress(|chunk| chunk.shape.items).unwrap_or(1)
-        } else {
-            1
-        };
-        self.accepted += items;
+        self.accepted += task.with_chunk_progress(|chunk| chunk.shape.items).unwrap_or(1);
     }
 
     /// Records the tasks that were accepted.

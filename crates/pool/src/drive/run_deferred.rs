@@ -25,7 +25,7 @@ impl Deferred {
 }
 
 impl Work {
-    pub(super) fn run(self, shared: &Shared) {
+    fn run(self, shared: &Shared) {
         if self.wake_reaper {
             shared.supervisor.reaper.wake();
         }

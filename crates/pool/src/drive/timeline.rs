@@ -48,9 +48,8 @@ impl Observer for Option<Arc<Timeline>> {
     }
 
     fn worker_ready(&mut self, at: Monotonic, worker: WorkerId, ready: Started) {
-        let Started { initializing, .. } = ready;
         if let Some(timeline) = self {
-            timeline.add(Entry::Ready { worker, initializing, at });
+            timeline.add(Entry::Ready { worker, initializing: ready.initializing, at });
         }
     }
 

@@ -37,13 +37,10 @@ impl Shared {
         if !owner::must_not_run_user_code() && !is_running() {
             return self.call(user_code);
         }
-        match self.user_code.push(user_code) {
-            Some(refused) => self.call(refused),
-            None => {
-                if let Some(collecting) = &self.collecting {
-                    collecting.doorbell.thread().wake();
-                }
-            }
+        if let Some(refused) = self.user_code.push(user_code) {
+            self.call(refused);
+        } else if let Some(collecting) = &self.collecting {
+            collecting.doorbell.thread().wake();
         }
     }
 

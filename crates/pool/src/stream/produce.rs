@@ -106,12 +106,12 @@ impl<A: Data, R: DeserializeOwned + 'static> Stream<A, R> {
         let (id, function) = (self.shared.next_task_ids(1), self.function.clone());
         let (deadlines, _) = self.settings.task.constraints(&self.shared.config);
         let label = self.settings.task.label.clone();
-        let record = if self.settings.flat {
+        let mut record = RunRecord::default();
+        if self.settings.flat {
             let workers = share(&self.shared, &self.settings).workers.max(1);
-            RunRecord::with_items(Emitted::new(self.settings.limits.output / workers))
-        } else {
-            RunRecord::default()
-        };
+            let window = self.settings.limits.output / workers;
+            record.emitted = Some(Box::new(Emitted::new(window)));
+        }
         let retried_for = self.settings.task.retried_for;
         let span = self.shared.open_span(id, label.as_ref(), None);
         let rare = Rare::of(label, deadlines, retried_for, span).unwrap_or_default();

@@ -39,12 +39,10 @@ pub(super) fn next_event(
             return Ok(None);
         }
         let due = scheduler.due(worker);
-        if let Some(chunk) = due.filter(|task| task.is_chunk()) {
-            let taken = chunk.with_chunk_progress(|chunk| chunk.take_items(end)).unwrap_or(0);
-            if taken > 0 {
-                *items += taken as usize;
-                continue;
-            }
+        let taken = due.and_then(|task| task.with_chunk_progress(|chunk| chunk.take_items(end)));
+        if let Some(taken) = taken.filter(|taken| *taken > 0) {
+            *items += taken as usize;
+            continue;
         }
         if !end.advance().map_err(|error| error.to_string())? {
             return Ok(None);
@@ -57,9 +55,7 @@ pub(super) fn next_event(
         let reachable = Reachable { results, kept, copies: shared.arguments() };
         let next = match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
             FromWorker::Item(item) => {
-                if let Some(waiters) = take_item(due, item, reachable)? {
-                    deferred.work().to_notify.push(Box::new(waiters));
-                }
+                take_item(due, item, reachable, deferred)?;
                 *items += 1;
                 continue;
             }

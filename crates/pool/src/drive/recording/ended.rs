@@ -127,18 +127,17 @@ impl<'a> End<'a> {
     #[inline]
     fn times(&self, now: Monotonic, is_timed: bool) -> (u64, Times) {
         let (submitted, mut arrival) = (self.submitted.as_nanos(), now.as_nanos());
+        let untimed = |run| (now.as_nanos(), Times { queue: None, run, delivery: None });
         let Some(Ran { began, run_time: Some(run_time), .. }) = self.ran else {
-            return (arrival, Times { queue: None, run: None, delivery: None });
+            return untimed(None);
         };
-        let Some(began) = began else {
-            return (arrival, Times { queue: None, run: Some(run_time), delivery: None });
-        };
+        let Some(began) = began else { return untimed(Some(run_time)) };
         let began = began.as_nanos().max(submitted);
         if began.saturating_add(run_time) > arrival {
             // The time was read for several outcomes, and this one came after that. For a short run
             // that is not timed, reading it again would cost more than it is worth.
             if !is_timed && run_time < SHORT {
-                return (arrival, Times { queue: None, run: Some(run_time), delivery: None });
+                return untimed(Some(run_time));
             }
             arrival = clock::now().as_nanos();
         }
