@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 78_802;
+const SUM: usize = 78_495;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -45,7 +45,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("integration", 5340),
     ("link-ipc", 700),
     ("metrics", 1900),
-    ("pool", 10620),
+    ("pool", 10313),
     ("runner", 5500),
     ("sandbox", 1530),
     ("scheduler", 4550),
