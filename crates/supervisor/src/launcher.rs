@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use brigade_sys::guardian::GroupSlot;
+pub use brigade_sys::launch::LaunchSettings;
 use brigade_sys::launch::{self, Confinement, Launch, LaunchError, Program};
 use brigade_sys::process::Process;
 
@@ -38,37 +39,11 @@ pub struct Prepared<'a> {
     directory: Option<CString>,
 }
 
-/// The settings of a start that are not part of the command line.
-#[derive(Debug)]
-pub struct LaunchSettings<'a> {
-    /// Standard input, output and error.
-    pub streams: [BorrowedFd<'a>; 3],
-    /// The processors to run on, one bit each; `None` for those of this thread.
-    pub affinity: Option<&'a [u64]>,
-    /// Amount to add to the niceness.
-    pub nice: Option<i32>,
-    /// The soft limit on open descriptors; `None` for that of this process.
-    pub open_files: Option<u64>,
-    /// The rights and resources that it does without.
-    pub confinement: Confinement<'a>,
-    /// The program is a worker: it binds itself to this process, and unblocks the signals that a
-    /// terminal sends.
-    pub is_worker: bool,
-}
-
-impl<'a> LaunchSettings<'a> {
-    /// Returns those of a worker, which enters its sandbox itself, after its initializer. `doors`
-    /// lead to its control groups.
-    pub(crate) fn of_worker(streams: [BorrowedFd<'a>; 3], doors: &'a [File]) -> Self {
-        Self {
-            streams,
-            affinity: None,
-            nice: None,
-            open_files: None,
-            confinement: Confinement { doors, ..Confinement::default() },
-            is_worker: true,
-        }
-    }
+/// Returns the settings of a worker, which enters its sandbox itself, after its initializer.
+/// `doors` lead to its control groups.
+pub(crate) fn of_worker<'a>(streams: [BorrowedFd<'a>; 3], doors: &'a [File]) -> LaunchSettings<'a> {
+    let confinement = Confinement { doors, ..Confinement::default() };
+    LaunchSettings { confinement, is_worker: true, ..LaunchSettings::new(streams) }
 }
 
 impl Launcher {
@@ -147,19 +122,13 @@ impl Launcher {
         prepared: &Prepared<'_>,
         start: &LaunchSettings<'_>,
     ) -> Result<Process, LaunchError> {
-        let LaunchSettings { streams, affinity, nice, open_files, confinement, is_worker } = *start;
         self.inner.launch(&Launch {
             program: &prepared.program,
             arguments: &prepared.arguments,
             environment: &prepared.environment(&self.environment),
             folder: prepared.directory.as_deref(),
-            streams,
-            affinity,
-            nice,
-            open_files,
-            confinement,
             slot,
-            is_worker,
+            settings: *start,
         })
     }
 }
@@ -199,15 +168,7 @@ mod tests {
         let line = CommandLine::from(command);
         let mut launcher = Launcher::new(&["CARGO_PKG_NAME"]);
         let prepared = launcher.prepare(&line).unwrap();
-        let streams = [null.as_fd(); 3];
-        let start = LaunchSettings {
-            streams,
-            affinity: None,
-            nice: None,
-            open_files: None,
-            confinement: Confinement::default(),
-            is_worker: false,
-        };
+        let start = LaunchSettings::new([null.as_fd(); 3]);
         launcher.launch(&prepared, &start).unwrap().reap().unwrap()
     }
 

@@ -52,22 +52,43 @@ pub struct Launch<'a> {
     pub environment: &'a [&'a CStr],
     /// The folder to start in; `None` for the parent's.
     pub folder: Option<&'a CStr>,
+    /// The entry in which the child lists itself for the guardian.
+    pub slot: Option<&'a GroupSlot>,
+    /// What does not depend on the command line.
+    pub settings: LaunchSettings<'a>,
+}
+
+/// The settings of a start that are not part of the command line.
+#[derive(Debug, Clone, Copy)]
+pub struct LaunchSettings<'a> {
     /// Standard input, output and error. One that is in its place already stays as it is, even if
     /// it is closed.
     pub streams: [BorrowedFd<'a>; 3],
-    /// The processors to run on, one bit each; `None` for the parent's.
+    /// The processors to run on, one bit each; `None` for those of the launching thread.
     pub affinity: Option<&'a [u64]>,
     /// Amount to add to the niceness.
     pub nice: Option<i32>,
-    /// The soft limit on open descriptors; `None` for the parent's.
+    /// The soft limit on open descriptors; `None` for that of this process.
     pub open_files: Option<u64>,
     /// The rights and resources that the program does without.
     pub confinement: Confinement<'a>,
-    /// The entry in which the child lists itself for the guardian.
-    pub slot: Option<&'a GroupSlot>,
-    /// The program is a worker: it binds itself to its parent, and unblocks the signals that a
+    /// The program is a worker: it binds itself to this process, and unblocks the signals that a
     /// terminal sends ([`signals::reset`](crate::signals::reset)).
     pub is_worker: bool,
+}
+
+impl<'a> LaunchSettings<'a> {
+    /// Returns those of a program that keeps what it inherits, except its streams.
+    pub fn new(streams: [BorrowedFd<'a>; 3]) -> Self {
+        Self {
+            streams,
+            affinity: None,
+            nice: None,
+            open_files: None,
+            confinement: Confinement::default(),
+            is_worker: false,
+        }
+    }
 }
 
 /// Rights and resources that a program does without, it and everything that it starts.
@@ -110,8 +131,8 @@ impl Launcher {
     /// then.
     pub fn launch(&mut self, launch: &Launch<'_>) -> Result<Process, LaunchError> {
         let failed = |error| LaunchError::new(LaunchStage::Streams, error);
-        let moved = moved(launch.streams).map_err(failed)?;
-        let mut streams = launch.streams.map(|stream| stream.as_raw_fd());
+        let moved = moved(launch.settings.streams).map_err(failed)?;
+        let mut streams = launch.settings.streams.map(|stream| stream.as_raw_fd());
         for (stream, moved) in streams.iter_mut().zip(&moved) {
             *stream = moved.as_ref().map_or(*stream, AsRawFd::as_raw_fd);
         }
@@ -124,12 +145,8 @@ impl Launcher {
             environment: environment.as_ptr(),
             folder: launch.folder.map_or(ptr::null(), CStr::as_ptr),
             streams,
-            affinity: launch.affinity.unwrap_or_default(),
-            nice: launch.nice.unwrap_or(0),
-            open_files: launch.open_files,
-            confinement: launch.confinement,
             slot: launch.slot,
-            is_worker: launch.is_worker,
+            settings: launch.settings,
             parent: rustix::process::getpid().as_raw_nonzero().get(),
             failed: None,
         };

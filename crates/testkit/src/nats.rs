@@ -19,7 +19,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use brigade_supervisor::{CommandLine, LaunchSettings, Launcher};
-use brigade_sys::launch::Confinement;
 use brigade_sys::process::{Process, Signal};
 use tempfile::TempDir;
 
@@ -191,15 +190,7 @@ impl NatsServer {
         let (sender, receiver) = channel();
         let body = move || {
             let null = File::options().read(true).write(true).open("/dev/null").expect("there");
-            let streams = [null.as_fd(); 3];
-            let start = LaunchSettings {
-                streams,
-                affinity: None,
-                nice: None,
-                open_files: None,
-                confinement: Confinement::default(),
-                is_worker: false,
-            };
+            let start = LaunchSettings::new([null.as_fd(); 3]);
             let mut launcher = Launcher::new(&[]);
             let prepared = launcher.prepare(&line).expect("no NUL");
             let process = Arc::new(launcher.launch(&prepared, &start).expect("it starts"));

@@ -30,7 +30,7 @@ use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
 use brigade_wire::version::PROTOCOL_VERSION;
 
 use crate::command_line::CommandLine;
-use crate::launcher::LaunchSettings;
+use crate::launcher::of_worker;
 use crate::note;
 use crate::workers::death::Death;
 use crate::workers::greeting::Greeting;
@@ -96,8 +96,7 @@ impl ForkServer {
         let (ends, server_ends) = HostEnds::open(settings.env.stdio, settings.sandbox.is_some())?;
         let born = Born::new()?;
         let stdout = server_ends.stdout.as_ref().map_or(around.streams[1], AsFd::as_fd);
-        let start =
-            LaunchSettings::of_worker([there.as_fd(), stdout, server_ends.stderr.as_fd()], &[]);
+        let start = of_worker([there.as_fd(), stdout, server_ends.stderr.as_fd()], &[]);
         let process = execute(settings, around.line, &start)?;
         drop((there, server_ends));
         let (pool, pid) = (settings.pool.as_str().into(), process.pid());

@@ -14,7 +14,7 @@ use brigade_wire::slots::SlotTable;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
 use crate::command_line::CommandLine;
-use crate::launcher::{LaunchSettings, Launcher};
+use crate::launcher::{LaunchSettings, Launcher, of_worker};
 use crate::note;
 use crate::workers::connection::Connected;
 use crate::workers::fork_server::{ForkError, ForkServer, Surroundings};
@@ -117,7 +117,7 @@ impl Processes {
                 return Ok(started);
             }
         }
-        let process = execute(settings, &line, &LaunchSettings::of_worker(streams, ends.doors))?;
+        let process = execute(settings, &line, &of_worker(streams, ends.doors))?;
         self.executed += 1;
         Ok(Started { process, is_forked: false, connected: None })
     }

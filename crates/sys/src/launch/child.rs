@@ -3,8 +3,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::Confinement;
 use super::failure::LaunchStage;
+use super::{Confinement, LaunchSettings};
+use crate::affinity;
 use crate::guardian::GroupSlot;
 use crate::resource_limit::{set_open_files, set_own};
 use crate::signals;
@@ -16,12 +17,8 @@ pub(super) struct Child<'a> {
     pub(super) environment: *const *const c_char,
     pub(super) folder: *const c_char,
     pub(super) streams: [c_int; 3],
-    pub(super) affinity: &'a [u64],
-    pub(super) nice: c_int,
-    pub(super) open_files: Option<u64>,
-    pub(super) confinement: Confinement<'a>,
     pub(super) slot: Option<&'a GroupSlot>,
-    pub(super) is_worker: bool,
+    pub(super) settings: LaunchSettings<'a>,
     pub(super) parent: libc::pid_t,
     /// The stage at which the child failed, and the error.
     pub(super) failed: Option<(LaunchStage, c_int)>,
@@ -47,7 +44,8 @@ pub(super) extern "C" fn run(shared: *mut c_void) -> c_int {
 fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::setpgid(0, 0) }, LaunchStage::Process)?;
-    if !child.is_worker {
+    let LaunchSettings { affinity, nice, open_files, confinement, is_worker, .. } = child.settings;
+    if !is_worker {
         // SAFETY: no memory is involved.
         unsafe {
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), LaunchStage::Process)?;
@@ -61,26 +59,23 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
         // SAFETY: reads this process's id.
         slot.announce(unsafe { libc::getpid() });
     }
-    if !child.affinity.is_empty() {
-        let bytes = size_of_val(child.affinity);
-        // SAFETY: the mask has the given length; a null thread is this one.
-        let set =
-            unsafe { syscall!(libc::SYS_sched_setaffinity, 0, bytes, child.affinity.as_ptr()) };
-        check(if set == -1 { -1 } else { 0 }, LaunchStage::Affinity)?;
+    if let Some(mask) = affinity.filter(|mask| !mask.is_empty()) {
+        let set = affinity::set_current(mask);
+        set.map_err(|error| failed(LaunchStage::Affinity, error.raw_os_error()))?;
     }
-    if child.nice != 0 {
+    if let Some(more) = nice.filter(|more| *more != 0) {
         // SAFETY: no memory is involved.
         unsafe {
             let now = libc::getpriority(libc::PRIO_PROCESS, 0);
-            let priority = now.saturating_add(child.nice);
+            let priority = now.saturating_add(more);
             check(libc::setpriority(libc::PRIO_PROCESS, 0, priority), LaunchStage::Nice)?;
         }
     }
-    if let Some(soft) = child.open_files {
+    if let Some(soft) = open_files {
         set_open_files(soft).map_err(|it| failed(LaunchStage::Limits, it.raw_os_error()))?;
     }
     // Before the streams move, whose places these files may have.
-    enter_groups(&child.confinement)?;
+    enter_groups(&confinement)?;
     if !child.folder.is_null() {
         // SAFETY: a string of the parent, which is suspended.
         check(unsafe { libc::chdir(child.folder) }, LaunchStage::Folder)?;
@@ -92,8 +87,8 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
             check(unsafe { libc::dup2(*stream, target) }, LaunchStage::Streams)?;
         }
     }
-    signals::reset_for_program(child.is_worker);
-    if let Some(sandbox) = child.confinement.sandbox {
+    signals::reset_for_program(is_worker);
+    if let Some(sandbox) = confinement.sandbox {
         let entered = sandbox.apply();
         entered.map_err(|(_, error)| failed(LaunchStage::Sandbox, error.raw_os_error()))?;
     }

@@ -35,13 +35,8 @@ fn run_in(slot: Option<&GroupSlot>, line: &[&str], change: impl FnOnce(&mut Laun
         arguments: &arguments,
         environment: &[c"GREETING=hello"],
         folder: None,
-        streams: [null.as_fd(), output.as_fd(), output.as_fd()],
-        affinity: None,
-        nice: None,
-        open_files: None,
-        confinement: Confinement::default(),
         slot,
-        is_worker: false,
+        settings: LaunchSettings::new([null.as_fd(), output.as_fd(), output.as_fd()]),
     };
     change(&mut launch);
     let outcome = Launcher::new().launch(&launch).map(|leader| {
@@ -81,14 +76,14 @@ fn a_program_leads_its_group_and_blocks_no_signal() {
 #[test]
 fn a_program_runs_on_the_given_processor() {
     let run = run(&["grep", "Cpus_allowed_list", "/proc/self/status"], |launch| {
-        launch.affinity = Some(&[1]);
+        launch.settings.affinity = Some(&[1]);
     });
     assert_eq!(run.output, "Cpus_allowed_list:\t0\n");
 }
 
 #[test]
 fn a_program_has_its_own_limit_of_descriptors() {
-    let run = run(&["sh", "-c", "ulimit -Sn"], |launch| launch.open_files = Some(57));
+    let run = run(&["sh", "-c", "ulimit -Sn"], |launch| launch.settings.open_files = Some(57));
     assert_eq!(run.output, "57\n");
 }
 
@@ -110,13 +105,11 @@ fn streams_are_not_overwritten_before_they_are_moved() {
         arguments: &arguments,
         environment: &[],
         folder: None,
-        streams: [input.as_fd(), stdout.as_fd(), stdin.as_fd()],
-        affinity: None,
-        nice: None,
-        open_files: None,
-        confinement: Confinement::default(),
         slot: None,
-        is_worker: true,
+        settings: LaunchSettings {
+            is_worker: true,
+            ..LaunchSettings::new([input.as_fd(), stdout.as_fd(), stdin.as_fd()])
+        },
     };
     let process = Launcher::new().launch(&launch).expect("started");
     assert_eq!(process.reap().expect("ours"), Exit::Code(0));
@@ -179,13 +172,8 @@ fn a_drop_in_a_copy_ends_neither_programs_nor_guardian() {
         arguments: &[c"sleep".to_owned(), c"60".to_owned()],
         environment: &[],
         folder: None,
-        streams: [null.as_fd(); 3],
-        affinity: None,
-        nice: None,
-        open_files: None,
-        confinement: Confinement::default(),
         slot: None,
-        is_worker: false,
+        settings: LaunchSettings::new([null.as_fd(); 3]),
     };
     let mut leader = Some(Launcher::new().launch(&launch).expect("started"));
     let mut guardian = Some(Guardian::start(1, "COPY_TEST=1").expect("a process"));
