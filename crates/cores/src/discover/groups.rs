@@ -18,38 +18,9 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
     for cpu in online.iter() {
         let folder = format!("{CPUS}/cpu{cpu}");
         let [core, cluster, die, package, l2, l3] = &mut levels;
-        if core.is_missing(cpu)
-            && let Some(cpus) = siblings(files, &folder, "core_cpus", "thread_siblings")
-        {
-            let cpus = same_core(files, cpu, &cpus.intersection(online));
-            let id = files.id(&format!("{folder}/topology/core_id"));
-            core.add(files, cpu, &cpus, id);
-        }
-        if package.is_missing(cpu)
-            && let Some(cpus) = siblings(files, &folder, "package_cpus", "core_siblings")
-        {
-            let id = files.id(&format!("{folder}/topology/physical_package_id"));
-            package.add(files, cpu, &cpus.intersection(online), id);
-        }
-        for (partition, name) in &mut books_and_drawers {
-            if partition.is_missing(cpu)
-                && let Some(cpus) = siblings(files, &folder, &format!("{name}_siblings"), "")
-            {
-                let id = files.id(&format!("{folder}/topology/{name}_id"));
-                partition.add(files, cpu, &cpus.intersection(online), id);
-            }
-        }
-        for (partition, name) in [(cluster, "cluster"), (die, "die")] {
-            if partition.is_missing(cpu)
-                && let Some(cpus) = siblings(files, &folder, &format!("{name}_cpus"), "")
-            {
-                let cpus = cpus.intersection(online);
-                // Machines without dies or clusters report one for each cpu.
-                if cpus.len() > 1 {
-                    let id = files.id(&format!("{folder}/topology/{name}_id"));
-                    partition.add(files, cpu, &cpus, id);
-                }
-            }
+        let inner = [&mut *core, package].into_iter();
+        for partition in inner.chain(&mut books_and_drawers).chain([cluster, die]) {
+            partition.add_siblings(files, cpu, &folder, online);
         }
         read_caches(files, cpu, &folder, online, core, [(2, l2), (3, l3)]);
     }
@@ -58,20 +29,18 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
     // or dies.
     cluster.objects.retain(|cluster| core.objects.iter().all(|core| core.cpus != cluster.cpus));
     die.objects.retain(|die| package.objects.iter().all(|package| package.cpus != die.cpus));
-    let books_and_drawers = books_and_drawers.into_iter().map(|(partition, _)| partition);
     let levels = [core, cluster, die, package, l2, l3].into_iter().chain(books_and_drawers);
     levels.flat_map(|level| level.objects).collect()
 }
 
 /// Returns books and drawers on machines that have them (s390), so that other machines are not
 /// searched for them cpu by cpu.
-fn books_and_drawers(files: &mut Files<'_>, online: &CpuSet) -> Vec<(Partition, &'static str)> {
+fn books_and_drawers(files: &mut Files<'_>, online: &CpuSet) -> Vec<Partition> {
     let Some(first) = online.first() else { return Vec::new() };
     let names = files.names(&format!("{CPUS}/cpu{first}/topology"));
-    let books_and_drawers = [(Level::Book, "book"), (Level::Drawer, "drawer")];
-    let there = |name: &str| names.iter().any(|file| file.strip_prefix(name) == Some("_siblings"));
-    let there = books_and_drawers.into_iter().filter(|(_, name)| there(name));
-    there.map(|(level, name)| (Partition::new(level), name)).collect()
+    let levels = [(Level::Book, "book_siblings"), (Level::Drawer, "drawer_siblings")];
+    let there = levels.into_iter().filter(|(_, name)| names.contains(*name));
+    there.map(|(level, _)| Partition::new(level)).collect()
 }
 
 fn siblings(files: &mut Files<'_>, folder: &str, name: &str, old_name: &str) -> Option<CpuSet> {
@@ -158,6 +127,31 @@ impl Partition {
             disputed: CpuSet::new(),
             left_out: CpuSet::new(),
         }
+    }
+
+    /// Adds the group of a cpu that sysfs describes by a set of siblings.
+    fn add_siblings(&mut self, files: &mut Files<'_>, cpu: u32, folder: &str, online: &CpuSet) {
+        let (name, old_name, id) = match self.level {
+            Level::Core => ("core_cpus", "thread_siblings", "core_id"),
+            Level::Package => ("package_cpus", "core_siblings", "physical_package_id"),
+            Level::Book => ("book_siblings", "", "book_id"),
+            Level::Drawer => ("drawer_siblings", "", "drawer_id"),
+            Level::Cluster => ("cluster_cpus", "", "cluster_id"),
+            _ => ("die_cpus", "", "die_id"),
+        };
+        if !self.is_missing(cpu) {
+            return;
+        }
+        let Some(cpus) = siblings(files, folder, name, old_name) else { return };
+        let mut cpus = cpus.intersection(online);
+        match self.level {
+            Level::Core => cpus = same_core(files, cpu, &cpus),
+            // Machines without dies or clusters report one for each cpu.
+            Level::Cluster | Level::Die if cpus.len() < 2 => return,
+            _ => {}
+        }
+        let id = files.id(&format!("{folder}/topology/{id}"));
+        self.add(files, cpu, &cpus, id);
     }
 
     fn is_missing(&self, cpu: u32) -> bool {
