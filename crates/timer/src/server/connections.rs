@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
@@ -29,6 +30,9 @@ pub(super) const FIRST_TOKEN: u64 = 16;
 pub(super) struct Connections {
     listener: Listener,
     any_user: bool,
+    poller: Arc<Poller>,
+    /// What was read, for the event loop to take.
+    pub(super) events: Vec<ConnectionEvent>,
     /// By token. A client's token is also its id, and its pidfd is watched under it.
     clients: HashMap<u64, Client>,
     sockets: HashMap<u64, Connection>,
@@ -74,10 +78,12 @@ pub(super) enum ConnectionEvent {
 }
 
 impl Connections {
-    pub(super) fn new(listener: Listener, any_user: bool) -> Self {
+    pub(super) fn new(listener: Listener, any_user: bool, poller: Arc<Poller>) -> Self {
         let mut this = Self {
             listener,
             any_user,
+            poller,
+            events: Vec::new(),
             clients: HashMap::new(),
             sockets: HashMap::new(),
             by_pid: HashMap::new(),
@@ -113,18 +119,14 @@ impl Connections {
     }
 
     /// Accepts one waiting client. Returns `false` if none is waiting.
-    pub(super) fn accept(
-        &mut self,
-        poller: &mut Poller,
-        events: &mut Vec<ConnectionEvent>,
-    ) -> io::Result<bool> {
+    pub(super) fn accept(&mut self) -> io::Result<bool> {
         let accepted = match self.listener.accept() {
             Err(error) => {
                 // Left in the backlog, the client would wake the server again and again.
                 self.release_reserve();
                 let accepted = self.listener.accept();
                 if let Ok(Some((socket, peer))) = accepted {
-                    refuse_for_error(&socket, peer.ok(), &error, events);
+                    refuse_for_error(&socket, peer.ok(), &error, &mut self.events);
                 }
                 self.fill_reserve();
                 return Err(error);
@@ -132,23 +134,13 @@ impl Connections {
             Ok(accepted) => accepted,
         };
         let Some((socket, peer)) = accepted else { return Ok(false) };
-        match peer {
-            Ok(peer) => self.admit(socket, peer, poller, events)?,
-            Err(error) => {
-                refuse_for_error(&socket, None, &error, events);
-                return Err(error);
-            }
-        }
-        Ok(true)
+        let peer = peer.inspect_err(|error| {
+            refuse_for_error(&socket, None, error, &mut self.events);
+        })?;
+        self.admit(socket, peer).map(|()| true)
     }
 
-    fn admit(
-        &mut self,
-        socket: RequestSocket,
-        peer: Peer,
-        poller: &mut Poller,
-        events: &mut Vec<ConnectionEvent>,
-    ) -> io::Result<()> {
+    fn admit(&mut self, socket: RequestSocket, peer: Peer) -> io::Result<()> {
         let Peer { process, user } = peer;
         let pid = process.pid();
         let reason = if pid == 0 {
@@ -159,38 +151,33 @@ impl Connections {
             None
         };
         if let Some(reason) = reason {
-            self.refuse_unserved(&socket, pid, reason, events);
+            self.refuse_unserved(&socket, pid, reason);
             return Ok(());
         }
         let known = self.by_pid.get(&pid).copied();
         let known = match known {
             // The pid belongs to a new process now: the old one is removed first.
             Some(client) if self.clients[&client].process.has_ended()? => {
-                self.exited(client, poller, events);
+                self.exited(client);
                 None
             }
             known => known,
         };
         if known.is_some_and(|id| self.clients[&id].connections >= CONNECTIONS_PER_PROCESS) {
             let reason = format!("the process already has {CONNECTIONS_PER_PROCESS} connections");
-            refuse(&socket, pid, reason, events);
+            refuse(&socket, pid, reason, &mut self.events);
             return Ok(());
         }
         let id = match known {
             Some(id) => id,
-            None => match self.register(process, poller, events) {
-                Ok(id) => id,
-                Err(error) => {
-                    refuse_for_error(&socket, None, &error, events);
-                    return Err(error);
-                }
-            },
+            None => self.register(process).inspect_err(|error| {
+                refuse_for_error(&socket, None, error, &mut self.events);
+            })?,
         };
         let token = self.token();
-        if let Err(error) = poller.add(&socket, token) {
-            refuse_for_error(&socket, None, &error, events);
-            return Err(error);
-        }
+        self.poller.add(&socket, token).inspect_err(|error| {
+            refuse_for_error(&socket, None, error, &mut self.events);
+        })?;
         self.sockets.insert(token, Connection { socket, client: id, said_hello: false });
         if let Some(client) = self.clients.get_mut(&id) {
             client.connections += 1;
@@ -198,13 +185,7 @@ impl Connections {
         Ok(())
     }
 
-    fn refuse_unserved(
-        &mut self,
-        socket: &RequestSocket,
-        pid: u32,
-        reason: &str,
-        events: &mut Vec<ConnectionEvent>,
-    ) {
+    fn refuse_unserved(&mut self, socket: &RequestSocket, pid: u32, reason: &str) {
         let time = now();
         let is_due =
             self.last_report.is_none_or(|last| time.saturating_since(last) >= REPORT_INTERVAL);
@@ -218,20 +199,15 @@ impl Connections {
             0 => reason.to_owned(),
             more => format!("{reason}; {more} more refused since the previous report"),
         };
-        refuse(socket, pid, reason, events);
+        refuse(socket, pid, reason, &mut self.events);
     }
 
-    fn register(
-        &mut self,
-        process: ForeignProcess,
-        poller: &mut Poller,
-        events: &mut Vec<ConnectionEvent>,
-    ) -> io::Result<u64> {
+    fn register(&mut self, process: ForeignProcess) -> io::Result<u64> {
         let (id, pid) = (self.token(), process.pid());
-        poller.add(process.pidfd(), id)?;
+        self.poller.add(process.pidfd(), id)?;
         self.by_pid.insert(pid, id);
         self.clients.insert(id, Client { process, connections: 0 });
-        events.push(ConnectionEvent::Registered { client: ClientId(id), pid });
+        self.events.push(ConnectionEvent::Registered { client: ClientId(id), pid });
         Ok(id)
     }
 
@@ -242,50 +218,40 @@ impl Connections {
     }
 
     /// Handles a ready token: reads requests from a connection, or handles the exit of a process.
-    pub(super) fn read(
-        &mut self,
-        token: u64,
-        poller: &mut Poller,
-        events: &mut Vec<ConnectionEvent>,
-    ) {
+    pub(super) fn read(&mut self, token: u64) {
         if self.clients.contains_key(&token) {
-            self.exited(token, poller, events);
+            self.exited(token);
             return;
         }
         let Some(connection) = self.sockets.get_mut(&token) else { return };
         let Some(client) = self.clients.get(&connection.client) else { return };
-        match connection.read(token, client.process.pid(), events) {
+        match connection.read(token, client.process.pid(), &mut self.events) {
             Ok(true) => {}
-            Ok(false) => self.close(token, poller),
+            Ok(false) => self.close(token),
             Err(reason) => {
-                refuse(&connection.socket, client.process.pid(), reason, events);
-                self.close(token, poller);
+                refuse(&connection.socket, client.process.pid(), reason, &mut self.events);
+                self.close(token);
             }
         }
     }
 
-    fn close(&mut self, token: u64, poller: &mut Poller) {
+    fn close(&mut self, token: u64) {
         let Some(connection) = self.sockets.remove(&token) else { return };
-        poller.remove(&connection.socket);
+        self.poller.remove(&connection.socket);
         if let Some(client) = self.clients.get_mut(&connection.client) {
             client.connections -= 1;
         }
     }
 
     /// Closes all connections of a process, and sends the reason if there is one.
-    pub(super) fn disconnect(
-        &mut self,
-        client: ClientId,
-        reason: Option<&str>,
-        poller: &mut Poller,
-    ) {
+    pub(super) fn disconnect(&mut self, client: ClientId, reason: Option<&str>) {
         let its = self.sockets.iter().filter(|(_, connection)| connection.client == client.0);
         let tokens: Vec<u64> = its.map(|(token, _)| *token).collect();
         for token in tokens {
             if let (Some(reason), Some(connection)) = (reason, self.sockets.get(&token)) {
                 send_refusal(&connection.socket, reason);
             }
-            self.close(token, poller);
+            self.close(token);
         }
     }
 
@@ -297,14 +263,14 @@ impl Connections {
         }
     }
 
-    fn exited(&mut self, id: u64, poller: &mut Poller, events: &mut Vec<ConnectionEvent>) {
+    fn exited(&mut self, id: u64) {
         let client = ClientId(id);
         // A child of the process may hold its connections open; nobody can use them any more.
-        self.disconnect(client, None, poller);
+        self.disconnect(client, None);
         if let Some(gone) = self.clients.remove(&id) {
-            poller.remove(gone.process.pidfd());
+            self.poller.remove(gone.process.pidfd());
             self.by_pid.remove(&gone.process.pid());
-            events.push(ConnectionEvent::Exited { client, process: gone.process });
+            self.events.push(ConnectionEvent::Exited { client, process: gone.process });
         }
     }
 }

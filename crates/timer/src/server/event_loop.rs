@@ -47,7 +47,7 @@ pub(super) type Observer = Box<dyn FnMut(&TimerEvent) + Send>;
 
 pub(super) struct EventLoop {
     shared: Arc<Shared>,
-    poller: Poller,
+    poller: Arc<Poller>,
     timer: DeadlineTimer,
     /// The deadline that the timer is set to; `None` once it has fired.
     set_to: Option<Monotonic>,
@@ -60,7 +60,6 @@ pub(super) struct EventLoop {
     ended: Option<ForeignProcess>,
     // Empty between turns; kept to reuse their memory.
     ready: Vec<u64>,
-    events: Vec<ConnectionEvent>,
     outbox: Vec<Action>,
 }
 
@@ -79,8 +78,8 @@ impl EventLoop {
         hooks: Hooks,
         any_user: bool,
     ) -> io::Result<Self> {
-        let (poller, timer) = (Poller::new()?, DeadlineTimer::new()?);
-        let connections = Connections::new(listener, any_user);
+        let (poller, timer) = (Arc::new(Poller::new()?), DeadlineTimer::new()?);
+        let connections = Connections::new(listener, any_user, Arc::clone(&poller));
         poller.add(&timer, TIMER)?;
         poller.add(&shared.waker, WAKER)?;
         poller.add(connections.listener(), LISTENER)?;
@@ -95,7 +94,6 @@ impl EventLoop {
             hooks,
             ended: None,
             ready: Vec::new(),
-            events: Vec::new(),
             outbox: Vec::new(),
         })
     }
@@ -151,7 +149,7 @@ impl EventLoop {
                 LISTENER => client_waits = true,
                 _ => {
                     debug_assert!(token >= FIRST_TOKEN);
-                    self.connections.read(token, &mut self.poller, &mut self.events);
+                    self.connections.read(token);
                 }
             }
             self.handle_events();
@@ -162,7 +160,7 @@ impl EventLoop {
 
     fn admit(&mut self) {
         for _ in 0..ADMITTED_PER_TURN {
-            match self.connections.accept(&mut self.poller, &mut self.events) {
+            match self.connections.accept() {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
@@ -176,7 +174,7 @@ impl EventLoop {
 
     fn handle_events(&mut self) {
         let time = now();
-        let mut all = std::mem::take(&mut self.events);
+        let mut all = std::mem::take(&mut self.connections.events);
         for event in all.drain(..) {
             let event = match event {
                 ConnectionEvent::Registered { client, pid } => Event::Registered { client, pid },
@@ -205,7 +203,7 @@ impl EventLoop {
             self.machine.handle(time, event, &mut self.outbox);
             self.act();
         }
-        self.events = all;
+        self.connections.events = all;
         self.ended = None;
     }
 
@@ -218,7 +216,7 @@ impl EventLoop {
                 match action {
                     Action::Report(event) => self.report(&event),
                     Action::Disconnect { client, reason } => {
-                        self.connections.disconnect(client, Some(&reason), &mut self.poller);
+                        self.connections.disconnect(client, Some(&reason));
                     }
                     Action::CleanUp { pid, deadline } => {
                         self.connections.release_reserve();

@@ -11,7 +11,6 @@ use super::*;
 /// A server's connections, and the address where clients connect.
 struct TestServer {
     connections: Connections,
-    poller: Poller,
     address: Address,
 }
 
@@ -19,8 +18,8 @@ fn test_server(name: &str, any_user: bool) -> TestServer {
     let name = format!("brigade-connections-{name}-{}", std::process::id());
     let address = Address::Abstract(name);
     let listener = Listener::bind(&address).expect("a new name");
-    let connections = Connections::new(listener, any_user);
-    TestServer { connections, poller: Poller::new().expect("an epoll"), address }
+    let poller = Arc::new(Poller::new().expect("an epoll"));
+    TestServer { connections: Connections::new(listener, any_user, poller), address }
 }
 
 impl TestServer {
@@ -31,9 +30,8 @@ impl TestServer {
         let (socket, peer) = self.connections.listener.accept().expect("room").expect("a client");
         let mut peer = peer.expect("a pidfd of it");
         peer.user = own_user().wrapping_add(1).max(1);
-        let mut events = Vec::new();
-        self.connections.admit(socket, peer, &mut self.poller, &mut events).expect("no shortage");
-        (client, events)
+        self.connections.admit(socket, peer).expect("no shortage");
+        (client, std::mem::take(&mut self.connections.events))
     }
 }
 
