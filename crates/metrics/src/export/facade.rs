@@ -2,7 +2,7 @@
 
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 
-use super::family::{Family, Kind, Labels, Value, quantiles};
+use super::family::{Kind, Labels, Value, quantiles};
 use super::table::families;
 use crate::PoolSnapshot;
 
@@ -19,17 +19,14 @@ use crate::PoolSnapshot;
 /// ```
 pub fn publish(pools: &[PoolSnapshot]) {
     for family in families(pools) {
-        describe(&family);
-        for (labels, value) in family.samples {
-            set(family.name, family.kind, labels, value);
+        let kind = family.kind();
+        match kind {
+            Kind::Counter => describe_counter!(family.name, family.help),
+            Kind::Gauge | Kind::Summary => describe_gauge!(family.name, family.help),
         }
-    }
-}
-
-fn describe(family: &Family) {
-    match family.kind {
-        Kind::Counter => describe_counter!(family.name, family.help),
-        Kind::Gauge | Kind::Summary => describe_gauge!(family.name, family.help),
+        for (labels, value) in family.samples {
+            set(family.name, kind, labels, value);
+        }
     }
 }
 

@@ -8,11 +8,21 @@ pub(super) struct Family {
     /// Name with its unit and, for a counter, with `_total`.
     pub(super) name: &'static str,
     pub(super) help: &'static str,
-    pub(super) kind: Kind,
     pub(super) samples: Vec<(Labels, Value)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+impl Family {
+    /// Returns the kind, which the name of a counter and the values of a summary tell.
+    pub(super) fn kind(&self) -> Kind {
+        match self.samples.first() {
+            Some((_, Value::Times(_))) => Kind::Summary,
+            _ if self.name.ends_with("_total") => Kind::Counter,
+            _ => Kind::Gauge,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Counter,
     Gauge,

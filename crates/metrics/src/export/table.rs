@@ -2,45 +2,41 @@
 
 use std::collections::BTreeSet;
 
-use super::family::{Family, Kind, Labels, Value};
+use super::family::Value::{self, Count, Number, Times};
+use super::family::{Family, Labels};
 use crate::{LabelSnapshot, PoolSnapshot, PoolState, WorkerSnapshot, WorkerState};
 
 /// Returns the families of metrics of these pools. Pools with the same number must not occur twice.
 pub(super) fn families(pools: &[PoolSnapshot]) -> Vec<Family> {
     let mut families = Vec::new();
-    for (name, help, kind, value) in POOL {
+    for (name, help, value) in POOL {
         let samples = pools.iter().map(|pool| (of_pool(pool), value(pool))).collect();
-        families.push(Family { name, help, kind: *kind, samples });
+        families.push(Family { name, help, samples });
     }
-    let mut add = |name, help, kind, samples: fn(&PoolSnapshot) -> Vec<(Labels, Value)>| {
+    let mut add = |name, help, samples: fn(&PoolSnapshot) -> Vec<(Labels, Value)>| {
         let samples = pools.iter().flat_map(|pool| {
             samples(pool).into_iter().map(|(labels, value)| {
                 let all = of_pool(pool).into_iter().chain(labels).collect();
                 (all, value)
             })
         });
-        families.push(Family { name, help, kind, samples: samples.collect() });
+        families.push(Family { name, help, samples: samples.collect() });
     };
-    add("brigade_pool_info", "Name of the pool.", Kind::Gauge, |pool| {
-        vec![(vec![("name", bounded(&pool.name))], Value::Count(1))]
+    add("brigade_pool_info", "Name of the pool.", |pool| {
+        vec![(vec![("name", bounded(&pool.name))], Count(1))]
     });
-    add("brigade_pool_state", "1 for the present state of the pool.", Kind::Gauge, states);
-    add(
-        "brigade_tasks_finished_total",
-        "Tasks that finished, by outcome.",
-        Kind::Counter,
-        outcomes,
-    );
-    add("brigade_workers", "Workers by state.", Kind::Gauge, worker_states);
-    for (name, help, kind, value) in WORKER {
+    add("brigade_pool_state", "1 for the present state of the pool.", states);
+    add("brigade_tasks_finished_total", "Tasks that finished, by outcome.", outcomes);
+    add("brigade_workers", "Workers by state.", worker_states);
+    for (name, help, value) in WORKER {
         let samples = pools.iter().flat_map(|pool| {
             pool.workers.iter().map(|worker| (of_slot(pool, worker), value(worker)))
         });
-        families.push(Family { name, help, kind: *kind, samples: samples.collect() });
+        families.push(Family { name, help, samples: samples.collect() });
     }
     families.push(shares(pools));
     let names: Vec<_> = pools.iter().map(label_names).collect();
-    for (name, help, kind, value) in LABEL {
+    for (name, help, value) in LABEL {
         let samples = pools.iter().zip(&names).flat_map(|(pool, names)| {
             pool.labels.iter().zip(names).map(|(label, name)| {
                 let mut labels = of_pool(pool);
@@ -48,106 +44,63 @@ pub(super) fn families(pools: &[PoolSnapshot]) -> Vec<Family> {
                 (labels, value(label))
             })
         });
-        families.push(Family { name, help, kind: *kind, samples: samples.collect() });
+        families.push(Family { name, help, samples: samples.collect() });
     }
     families.retain(|family| !family.samples.is_empty());
     families
 }
 
-/// Name, help text, kind and value.
-type Row<T> = (&'static str, &'static str, Kind, fn(&T) -> Value);
+/// Name, help text and value.
+type Row<T> = (&'static str, &'static str, fn(&T) -> Value);
 
 const POOL: &[Row<PoolSnapshot>] = &[
-    ("brigade_pool_age_seconds", "Time since the pool was built.", Kind::Gauge, |pool| {
-        Value::Number(pool.age.as_secs_f64())
+    ("brigade_pool_age_seconds", "Time since the pool was built.", |it| {
+        Number(it.age.as_secs_f64())
     }),
-    ("brigade_tasks_enqueued_total", "Tasks that were accepted.", Kind::Counter, |pool| {
-        Value::Count(pool.enqueued)
+    ("brigade_tasks_enqueued_total", "Tasks that were accepted.", |it| Count(it.enqueued)),
+    ("brigade_tasks_cancelled_total", "Tasks cancelled before a start.", |it| Count(it.cancelled)),
+    ("brigade_attempts_total", "Attempts that ended, retries included.", |it| Count(it.attempts)),
+    ("brigade_tasks_queued", "Tasks that no worker has begun.", |it| Count(it.queued)),
+    ("brigade_tasks_queued_max", "Most tasks queued at once so far.", |it| {
+        Count(it.max_queue_depth)
     }),
-    ("brigade_tasks_cancelled_total", "Tasks cancelled before a start.", Kind::Counter, |pool| {
-        Value::Count(pool.cancelled)
+    ("brigade_tasks_running", "Tasks that workers have begun.", |it| Count(it.running)),
+    ("brigade_argument_bytes_total", "Bytes sent to workers.", |it| Count(it.bytes_in)),
+    ("brigade_result_bytes_total", "Bytes received from workers.", |it| Count(it.bytes_out)),
+    ("brigade_worker_restarts_total", "Replaced worker processes.", |it| Count(it.restarts)),
+    ("brigade_workers_executed_total", "Workers started by executing a program.", |it| {
+        Count(it.executed)
     }),
-    ("brigade_attempts_total", "Attempts that ended, retries included.", Kind::Counter, |pool| {
-        Value::Count(pool.attempts)
+    ("brigade_workers_forked_total", "Workers forked from a server of the pool.", |it| {
+        Count(it.forked)
     }),
-    ("brigade_tasks_queued", "Tasks that no worker has begun.", Kind::Gauge, |pool| {
-        Value::Count(pool.queued)
+    ("brigade_worker_deaths_total", "Worker processes that died.", |it| Count(it.deaths)),
+    ("brigade_task_queue_seconds", "Times from submission until a worker began the task.", |it| {
+        Times(it.queue_time)
     }),
-    ("brigade_tasks_queued_max", "Most tasks queued at once so far.", Kind::Gauge, |pool| {
-        Value::Count(pool.max_queue_depth)
-    }),
-    ("brigade_tasks_running", "Tasks that workers have begun.", Kind::Gauge, |pool| {
-        Value::Count(pool.running)
-    }),
-    ("brigade_argument_bytes_total", "Bytes sent to workers.", Kind::Counter, |pool| {
-        Value::Count(pool.bytes_in)
-    }),
-    ("brigade_result_bytes_total", "Bytes received from workers.", Kind::Counter, |pool| {
-        Value::Count(pool.bytes_out)
-    }),
-    ("brigade_worker_restarts_total", "Replaced worker processes.", Kind::Counter, |pool| {
-        Value::Count(pool.restarts)
-    }),
-    (
-        "brigade_workers_executed_total",
-        "Workers started by executing a program.",
-        Kind::Counter,
-        |pool| Value::Count(pool.executed),
-    ),
-    (
-        "brigade_workers_forked_total",
-        "Workers forked from a server of the pool.",
-        Kind::Counter,
-        |pool| Value::Count(pool.forked),
-    ),
-    ("brigade_worker_deaths_total", "Worker processes that died.", Kind::Counter, |pool| {
-        Value::Count(pool.deaths)
-    }),
-    (
-        "brigade_task_queue_seconds",
-        "Times from submission until a worker began the task.",
-        Kind::Summary,
-        |pool| Value::Times(pool.queue_time),
-    ),
-    ("brigade_task_run_seconds", "Times for which tasks ran.", Kind::Summary, |pool| {
-        Value::Times(pool.run_time)
-    }),
+    ("brigade_task_run_seconds", "Times for which tasks ran.", |it| Times(it.run_time)),
     (
         "brigade_task_delivery_seconds",
         "Times from the end of a task until the host had its outcome.",
-        Kind::Summary,
-        |pool| Value::Times(pool.delivery_time),
+        |it| Times(it.delivery_time),
     ),
     (
         "brigade_worker_start_seconds",
         "Times from the start of a process until it was ready.",
-        Kind::Summary,
-        |pool| Value::Times(pool.start_time),
+        |it| Times(it.start_time),
     ),
 ];
 
 const WORKER: &[Row<WorkerSnapshot>] = &[
-    ("brigade_worker_tasks_total", "Tasks finished by slot.", Kind::Counter, |worker| {
-        Value::Count(worker.tasks)
-    }),
-    ("brigade_worker_failures_total", "Tasks failed by slot.", Kind::Counter, |worker| {
-        Value::Count(worker.failures)
-    }),
+    ("brigade_worker_tasks_total", "Tasks finished by slot.", |it| Count(it.tasks)),
+    ("brigade_worker_failures_total", "Tasks failed by slot.", |it| Count(it.failures)),
 ];
 
 const LABEL: &[Row<LabelSnapshot>] = &[
-    ("brigade_label_finished_total", "Tasks finished by label.", Kind::Counter, |label| {
-        Value::Count(label.finished)
-    }),
-    ("brigade_label_failed_total", "Tasks failed by label.", Kind::Counter, |label| {
-        Value::Count(label.failed)
-    }),
-    ("brigade_label_run_seconds", "Run times by label.", Kind::Summary, |label| {
-        Value::Times(label.run_time)
-    }),
-    ("brigade_label_queue_seconds", "Queue times by label.", Kind::Summary, |label| {
-        Value::Times(label.queue_time)
-    }),
+    ("brigade_label_finished_total", "Tasks finished by label.", |it| Count(it.finished)),
+    ("brigade_label_failed_total", "Tasks failed by label.", |it| Count(it.failed)),
+    ("brigade_label_run_seconds", "Run times by label.", |it| Times(it.run_time)),
+    ("brigade_label_queue_seconds", "Queue times by label.", |it| Times(it.queue_time)),
 ];
 
 fn of_pool(pool: &PoolSnapshot) -> Labels {
@@ -169,7 +122,7 @@ fn states(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
         PoolState::Broken { .. } => "broken",
     };
     ["open", "shutting_down", "ended", "broken"]
-        .map(|name| (vec![("state", name.to_owned())], Value::Count((name == state).into())))
+        .map(|name| (vec![("state", name.to_owned())], Count((name == state).into())))
         .into()
 }
 
@@ -177,7 +130,7 @@ fn outcomes(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
     let failures = pool.failures.iter().map(|(kind, count)| (kind.name(), *count));
     std::iter::once(("succeeded", pool.succeeded))
         .chain(failures)
-        .map(|(outcome, count)| (vec![("outcome", outcome.to_owned())], Value::Count(count)))
+        .map(|(outcome, count)| (vec![("outcome", outcome.to_owned())], Count(count)))
         .collect()
 }
 
@@ -192,7 +145,7 @@ fn worker_states(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
     ]
     .map(|(name, state)| {
         let count = pool.workers.iter().filter(|worker| worker.state == state).count();
-        (vec![("state", name.to_owned())], Value::Count(count as u64))
+        (vec![("state", name.to_owned())], Count(count as u64))
     })
     .into()
 }
@@ -211,12 +164,12 @@ fn shares(pools: &[PoolSnapshot]) -> Family {
             ] {
                 let mut labels = of_slot(pool, worker);
                 labels.push(("phase", phase.to_owned()));
-                samples.push((labels, Value::Number(share)));
+                samples.push((labels, Number(share)));
             }
         }
     }
     let help = "Share of each phase in the time in which the slot had a process.";
-    Family { name: "brigade_worker_phase_ratio", help, kind: Kind::Gauge, samples }
+    Family { name: "brigade_worker_phase_ratio", help, samples }
 }
 
 /// The largest number of characters in the value of a label.
@@ -262,9 +215,11 @@ mod tests {
     #[test]
     fn names_follow_the_conventions() {
         for family in families(&[PoolSnapshot::example(1)]) {
-            let is_counter = family.kind == Kind::Counter;
-            assert_eq!(is_counter, family.name.ends_with("_total"), "{}", family.name);
-            assert!(family.kind != Kind::Summary || family.name.ends_with("_seconds"));
+            let ending = match family.samples[0].1 {
+                Times(_) => "_seconds",
+                Count(_) | Number(_) => "",
+            };
+            assert!(family.name.ends_with(ending), "{}", family.name);
         }
     }
 
@@ -272,7 +227,7 @@ mod tests {
     fn the_outcomes_add_up_to_the_finished_tasks() {
         let pool = PoolSnapshot::example(1);
         let count = |(_, value): &(Labels, Value)| match value {
-            Value::Count(count) => *count,
+            Count(count) => *count,
             _ => 0,
         };
         assert_eq!(outcomes(&pool).iter().map(count).sum::<u64>(), pool.finished);

@@ -32,8 +32,8 @@ pub fn prometheus_text(pools: &[PoolSnapshot]) -> String {
 }
 
 fn write_family(out: &mut String, family: &Family) -> fmt::Result {
-    let Family { name, help, kind, samples } = family;
-    let kind = match kind {
+    let Family { name, help, samples } = family;
+    let kind = match family.kind() {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
         Kind::Summary => "summary",
