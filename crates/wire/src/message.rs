@@ -310,71 +310,65 @@ impl<'a> ToWorker<'a> {
         }
         let task = TaskId::new(reader.word()?);
         let function = reader.word()?;
-        if (kind, flags) == (RUN_OFFSET, 0) {
-            // By far the most common case; see `RunInline`.
-            return Ok(Self::Run(Run {
-                task,
-                attempt: Attempt::new(attempt),
-                ring_index,
-                function: Function::Offset(function),
-                chunk: None,
-                limits: RunLimits::NONE,
-                location: None,
-                kept: None,
-                has_buffers: false,
-                trace_context: None,
-                granted: None,
-                argument: reader.0,
-            }));
+        let mut run = Run {
+            task,
+            attempt: Attempt::new(attempt),
+            ring_index,
+            function: Function::Offset(function),
+            chunk: None,
+            limits: RunLimits::NONE,
+            location: None,
+            kept: None,
+            has_buffers: flags & HAS_BUFFERS != 0,
+            trace_context: None,
+            granted: None,
+            argument: reader.0,
+        };
+        // By far the most common message has nothing else; see `RunInline`.
+        if (kind, flags) != (RUN_OFFSET, 0) {
+            run.decode_rest(kind, flags, function)?;
         }
+        Ok(Self::Run(run))
+    }
+}
+
+impl Run<'_> {
+    /// Decodes what precedes the argument. `function` is an offset or the length of a name.
+    fn decode_rest(&mut self, kind: u8, flags: u8, function: u64) -> Result<(), MessageError> {
+        let mut reader = Reader(self.argument);
         if flags & IS_KEPT != 0 && flags & HAS_PARTS != 0 {
             return Err(MessageError::Decode("contradictory flags"));
         }
         let types = if kind == RUN_NAME { reader.word()? } else { 0 };
-        let chunk =
-            if flags & IS_CHUNK != 0 { Some(split_chunk_word(reader.word()?)) } else { None };
-        let limits = if flags & IS_LIMITED != 0 {
-            RunLimits { soft: reader.word()?, hard: reader.word()? }
-        } else {
-            RunLimits::NONE
-        };
-        let location = if flags & IN_ARENA != 0 { Some(reader.location()?) } else { None };
-        let kept = if flags & IS_KEPT != 0 {
+        if flags & IS_CHUNK != 0 {
+            self.chunk = Some(split_chunk_word(reader.word()?));
+        }
+        if flags & IS_LIMITED != 0 {
+            self.limits = RunLimits { soft: reader.word()?, hard: reader.word()? };
+        }
+        if flags & IN_ARENA != 0 {
+            self.location = Some(reader.location()?);
+        }
+        if flags & IS_KEPT != 0 {
             let (length, counted) = reader.sized()?;
-            Some(Kept::Whole { length, counted })
-        } else {
-            (flags & HAS_PARTS != 0).then_some(Kept::Parts)
-        };
+            self.kept = Some(Kept::Whole { length, counted });
+        } else if flags & HAS_PARTS != 0 {
+            self.kept = Some(Kept::Parts);
+        }
         let context = if flags & HAS_CONTEXT != 0 { Some(reader.word()?) } else { None };
         let granted = if flags & HAS_GRANT != 0 { Some(reader.word()?) } else { None };
-        let function = match kind {
-            RUN_OFFSET => Function::Offset(function),
-            RUN_NAME => Function::Name { name: reader.name(function)?, types },
+        match kind {
+            RUN_OFFSET => {}
+            RUN_NAME => self.function = Function::Name { name: reader.name(function)?, types },
             _ => return Err(MessageError::Decode("unknown message kind")),
-        };
-        let trace_context = match context {
-            Some(length) if length > TRACE_CONTEXT_LIMIT as u64 => {
-                return Err(MessageError::Decode("trace context too long"));
-            }
-            Some(length) => Some(reader.name(length)?),
-            None => None,
-        };
-        let granted = granted.map(|length| reader.name(length)).transpose()?;
-        let attempt = Attempt::new(attempt);
-        Ok(Self::Run(Run {
-            task,
-            attempt,
-            ring_index,
-            function,
-            chunk,
-            limits,
-            location,
-            kept,
-            has_buffers: flags & HAS_BUFFERS != 0,
-            trace_context,
-            granted,
-            argument: reader.0,
-        }))
+        }
+        if context.is_some_and(|length| length > TRACE_CONTEXT_LIMIT as u64) {
+            return Err(MessageError::Decode("trace context too long"));
+        }
+        self.trace_context = context.map(|length| reader.name(length)).transpose()?;
+        self.granted = granted.map(|length| reader.name(length)).transpose()?;
+        self.argument = reader.0;
+        Ok(())
     }
 }
 

@@ -84,11 +84,8 @@ impl<'a> FromWorker<'a> {
         }
         let (task, attempt) = (TaskId::new(reader.word()?), Attempt::new(number));
         if kind == SKIPPED {
-            return if reader.0.is_empty() {
-                Ok(Self::Skipped { task, attempt, ring_index })
-            } else {
-                Err(MessageError::Decode("skip message with a payload"))
-            };
+            reader.end("skip message with a payload")?;
+            return Ok(Self::Skipped { task, attempt, ring_index });
         }
         let run_time = Duration::from_nanos(reader.word()?);
         let began = Monotonic::from_nanos(reader.word()?);
@@ -101,11 +98,8 @@ impl<'a> FromWorker<'a> {
 #[cold]
 fn decode_wanted(ring_index: u16, mut reader: Reader<'_>) -> Result<FromWorker<'_>, MessageError> {
     let (block, address) = (reader.word()?, reader.word()?);
-    if reader.0.is_empty() {
-        Ok(FromWorker::Wants(Wanted { ring_index, block, address }))
-    } else {
-        Err(MessageError::Decode("bytes after a wanted argument"))
-    }
+    reader.end("bytes after a wanted argument")?;
+    Ok(FromWorker::Wants(Wanted { ring_index, block, address }))
 }
 
 #[cold]

@@ -80,23 +80,16 @@ fn decode_other(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
         VALUE_IN_ARENA => {
             let mut reader = Reader(payload);
             let location = reader.location()?;
-            if reader.0.is_empty() {
-                Ok(Outcome::InArena(location))
-            } else {
-                Err(MessageError::Decode("bytes after an arena location"))
-            }
+            reader.end("bytes after an arena location")?;
+            Ok(Outcome::InArena(location))
         }
         OFFERED | OFFERED_IN_PARTS => {
             let mut reader = Reader(payload);
             let (block, address) = (reader.word()?, reader.word()?);
             let (length, counted) = reader.sized()?;
             let in_parts = kind == OFFERED_IN_PARTS;
-            let offered = Offered { block, address, length, counted, in_parts };
-            if reader.0.is_empty() {
-                Ok(Outcome::Offered(offered))
-            } else {
-                Err(MessageError::Decode("bytes after an offer"))
-            }
+            reader.end("bytes after an offer")?;
+            Ok(Outcome::Offered(Offered { block, address, length, counted, in_parts }))
         }
         BUFFERED => {
             buffers::split(payload)?;

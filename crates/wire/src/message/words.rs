@@ -76,6 +76,11 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(*word))
     }
 
+    /// Returns an error if something is left.
+    pub(super) fn end(&self, problem: &'static str) -> Result<(), MessageError> {
+        if self.0.is_empty() { Ok(()) } else { Err(MessageError::Decode(problem)) }
+    }
+
     pub(super) fn location(&mut self) -> Result<Location, MessageError> {
         Ok(Location { offset: self.word()?, length: self.word()? })
     }
