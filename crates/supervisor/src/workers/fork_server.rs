@@ -59,8 +59,11 @@ pub(crate) struct ForkServer {
     is_preloading: bool,
 }
 
-/// The descriptors and the surroundings of a new worker.
+/// A new worker, with its descriptors and surroundings.
 pub(crate) struct Surroundings<'a> {
+    pub(crate) supervisor: &'a Supervisor,
+    pub(crate) settings: &'a Settings,
+    pub(crate) worker: &'a WorkerProcess,
     pub(crate) streams: [BorrowedFd<'a>; 3],
     pub(crate) doors: &'a [File],
     pub(crate) environment: Vec<u8>,
@@ -86,12 +89,8 @@ pub(crate) enum ForkError {
 
 impl ForkServer {
     /// Starts a server, which is not serving yet.
-    pub(crate) fn launch(
-        supervisor: &Supervisor,
-        settings: &Settings,
-        worker: &WorkerProcess,
-        around: &Surroundings<'_>,
-    ) -> io::Result<Self> {
+    pub(crate) fn launch(around: &Surroundings<'_>) -> io::Result<Self> {
+        let Surroundings { supervisor, settings, worker, .. } = *around;
         let (control, there) = ControlSocket::pair()?;
         let (ends, server_ends) = HostEnds::open(settings.env.stdio, settings.sandbox.is_some())?;
         let born = Born::new()?;
@@ -150,15 +149,14 @@ impl ForkServer {
     /// Waits until it serves, or only looks if it does.
     pub(crate) fn wait_until_serving(
         &mut self,
-        supervisor: &Supervisor,
-        settings: &Settings,
-        worker: &WorkerProcess,
+        around: &Surroundings<'_>,
         waits: bool,
     ) -> Result<(), ForkError> {
+        let Surroundings { supervisor, settings, .. } = *around;
         let Some(serves_by) = self.serves_by else { return Ok(()) };
         let now = clock::now();
         let until = if waits { serves_by } else { now };
-        let received = self.receive(supervisor, worker, until, Duration::ZERO);
+        let received = self.receive(around, until, Duration::ZERO);
         let (answer, _) = received.map_err(|failure| match failure {
             Failure::Unneeded => ForkError::Refused(io::Error::other("it is no longer needed")),
             Failure::TimedOut if !waits && now < serves_by => ForkError::NotYet,
@@ -180,7 +178,7 @@ impl ForkServer {
             FromForkServer::Preloading => {
                 self.is_preloading = true;
                 self.serves_by = Some(clock::now().saturating_add(settings.setup.timeout));
-                self.wait_until_serving(supervisor, settings, worker, waits)
+                self.wait_until_serving(around, waits)
             }
             FromForkServer::Serving { identity, small_pages } => {
                 self.serves_by = None;
@@ -210,9 +208,6 @@ impl ForkServer {
     /// Forks a worker, and greets it.
     pub(crate) fn fork(
         &self,
-        supervisor: &Supervisor,
-        settings: &Settings,
-        worker: &WorkerProcess,
         around: &Surroundings<'_>,
         greeting: Option<&Greeting<'_>>,
     ) -> Result<Process, ForkError> {
@@ -239,11 +234,11 @@ impl ForkServer {
         descriptors.extend(around.doors.iter().map(AsFd::as_fd));
         descriptors.extend(greeting.iter().flat_map(|greeting| greeting.descriptors()));
         self.born.clear();
-        let limit = settings.start_timeout;
+        let limit = around.settings.start_timeout;
         let deadline = clock::now().saturating_add(limit);
         let sent = self.control.send(&packet, &descriptors);
         let received = match sent {
-            Ok(()) => self.receive(supervisor, worker, deadline, PATIENCE),
+            Ok(()) => self.receive(around, deadline, PATIENCE),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Gone),
             Err(error) => Err(Failure::Other(format!("it takes no request: {error}"))),
         };
@@ -294,12 +289,11 @@ impl ForkServer {
     /// `patience` then.
     fn receive(
         &self,
-        supervisor: &Supervisor,
-        worker: &WorkerProcess,
+        around: &Surroundings<'_>,
         mut deadline: Monotonic,
         patience: Duration,
     ) -> Result<(FromForkServer, Option<OwnedFd>), Failure> {
-        let waker = &supervisor.unneeded;
+        let waker = &around.supervisor.unneeded;
         let waited_for = [self.control.as_fd(), self.process.pidfd(), waker.as_fd()];
         let (mut is_dead, mut is_unneeded) = (false, false);
         loop {
@@ -323,7 +317,7 @@ impl ForkServer {
                 None if is_dead => return Err(Failure::Gone),
                 None => {}
             }
-            if !is_unneeded && worker.is_killed() {
+            if !is_unneeded && around.worker.is_killed() {
                 is_unneeded = true;
                 deadline = deadline.min(clock::now().saturating_add(patience));
             }

@@ -57,6 +57,9 @@ pub(crate) struct Started {
     pub(crate) connected: Option<Connected>,
 }
 
+/// A worker that was forked, or `None` if it has to be executed.
+type Forked = io::Result<Option<Started>>;
+
 /// The descriptors of a new worker.
 pub(crate) struct Ends<'a> {
     pub(crate) control: &'a OwnedFd,
@@ -106,6 +109,9 @@ impl Processes {
         let streams = [ends.control.as_fd(), stdout, ends.output.stderr.as_fd()];
         if self.forks(settings) {
             let around = Surroundings {
+                supervisor: owner.supervisor(),
+                settings,
+                worker,
                 streams,
                 doors: ends.doors,
                 environment: line.whole_environment(inherits_environment(settings)),
@@ -113,7 +119,7 @@ impl Processes {
                 inherited: self.inherited.now()?,
                 program: common.file_id(),
             };
-            if let Some(started) = self.fork(owner, worker, &around)? {
+            if let Some(started) = self.fork(owner, &around)? {
                 return Ok(started);
             }
         }
@@ -161,14 +167,9 @@ impl Processes {
         self.mode == Start::Fork || settings.setup.preload.is_some()
     }
 
-    /// Forks a worker. Returns `None` if it has to be executed.
-    fn fork(
-        &mut self,
-        owner: &impl Supervised,
-        worker: &WorkerProcess,
-        around: &Surroundings<'_>,
-    ) -> io::Result<Option<Started>> {
-        let (supervisor, settings) = (owner.supervisor(), owner.settings());
+    /// Forks a worker.
+    fn fork(&mut self, owner: &impl Supervised, around: &Surroundings<'_>) -> Forked {
+        let Surroundings { supervisor, settings, worker, .. } = *around;
         let is_suspect = supervisor.is_server_suspect.swap(false, Ordering::AcqRel);
         let outdated = self.server.as_ref().and_then(|server| server.outdated(around));
         let why = outdated.or(is_suspect.then_some("a worker of it did not start"));
@@ -181,23 +182,21 @@ impl Processes {
         let waits = self.waits_for_the_server(settings);
         let server = match &mut self.server {
             Some(server) => server,
-            none => none.insert(ForkServer::launch(supervisor, settings, worker, around)?),
+            none => none.insert(ForkServer::launch(around)?),
         };
-        let forked =
-            server.wait_until_serving(supervisor, settings, worker, waits).and_then(|()| {
-                let greeting = (server.is_same_build && settings.are_complete())
-                    .then(|| Greeting::new(owner, worker, None, Token::random(), true));
-                let greeting =
-                    greeting.transpose().map_err(|it| ForkError::Refused(io::Error::other(it)))?;
-                let process =
-                    server.fork(supervisor, settings, worker, around, greeting.as_ref())?;
-                let pid = process.pid();
-                let connected = greeting.map(|mut greeting| {
-                    greeting.bind(worker);
-                    greeting.into_rings(Some(pid), true, true)
-                });
-                Ok(Started { process, is_forked: true, connected })
+        let forked = server.wait_until_serving(around, waits).and_then(|()| {
+            let greeting = (server.is_same_build && settings.are_complete())
+                .then(|| Greeting::new(owner, worker, None, Token::random(), true));
+            let greeting = greeting.transpose().map_err(io::Error::other);
+            let greeting = greeting.map_err(ForkError::Refused)?;
+            let process = server.fork(around, greeting.as_ref())?;
+            let pid = process.pid();
+            let connected = greeting.map(|mut greeting| {
+                greeting.bind(worker);
+                greeting.into_rings(Some(pid), true, true)
             });
+            Ok(Started { process, is_forked: true, connected })
+        });
         match forked {
             Ok(started) => Ok(Some(started)),
             Err(ForkError::NotYet) => Ok(None),
@@ -206,18 +205,14 @@ impl Processes {
                 self.end(supervisor);
                 self.unsuitable(supervisor, reason, threads)
             }
-            Err(ForkError::Gone) => self.failed(supervisor, settings, None),
-            Err(ForkError::Broken(reason)) => self.failed(supervisor, settings, Some(reason)),
+            Err(ForkError::Gone) => self.failed(around, None),
+            Err(ForkError::Broken(reason)) => self.failed(around, Some(reason)),
         }
     }
 
     /// Ends the server, which is of no use. `reason` is `None` if it has ended by itself.
-    fn failed(
-        &mut self,
-        supervisor: &Supervisor,
-        settings: &Settings,
-        reason: Option<String>,
-    ) -> io::Result<Option<Started>> {
+    fn failed(&mut self, around: &Surroundings<'_>, reason: Option<String>) -> Forked {
+        let Surroundings { supervisor, settings, .. } = *around;
         let Some(server) = self.server.take() else { return Ok(None) };
         let (is_foreign, pid) = (server.is_foreign_and_new(settings), server.process.pid());
         let cause = server.end(supervisor, reason);
@@ -232,12 +227,7 @@ impl Processes {
     }
 
     /// Executes workers from now on, if that is allowed.
-    fn unsuitable(
-        &mut self,
-        supervisor: &Supervisor,
-        cause: String,
-        threads: u64,
-    ) -> io::Result<Option<Started>> {
+    fn unsuitable(&mut self, supervisor: &Supervisor, cause: String, threads: u64) -> Forked {
         if self.mode == Start::Fork {
             let reason = format!("workers cannot be forked: {cause}; use `Start::Auto`");
             return Err(io::Error::other(Unusable(reason)));
