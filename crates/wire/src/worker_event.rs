@@ -7,6 +7,7 @@
 //! at all, so events of several threads, and of forks of the worker, do not mix.
 
 use serde::{Deserialize, Serialize};
+use tracing::Level;
 
 use crate::error::MessageError;
 
@@ -49,6 +50,30 @@ pub enum EventLevel {
     Debug,
     /// Everything.
     Trace,
+}
+
+impl From<Level> for EventLevel {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::ERROR => Self::Error,
+            Level::WARN => Self::Warn,
+            Level::INFO => Self::Info,
+            Level::DEBUG => Self::Debug,
+            Level::TRACE => Self::Trace,
+        }
+    }
+}
+
+impl From<EventLevel> for Level {
+    fn from(level: EventLevel) -> Self {
+        match level {
+            EventLevel::Error => Self::ERROR,
+            EventLevel::Warn => Self::WARN,
+            EventLevel::Info => Self::INFO,
+            EventLevel::Debug => Self::DEBUG,
+            EventLevel::Trace => Self::TRACE,
+        }
+    }
 }
 
 /// The value of a field.

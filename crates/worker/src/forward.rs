@@ -30,14 +30,7 @@ struct Pipe {
 
 /// Installs the subscriber, unless the program has one.
 pub(crate) fn install(level: EventLevel, pipe: OwnedFd) {
-    let level = match level {
-        EventLevel::Error => Level::ERROR,
-        EventLevel::Warn => Level::WARN,
-        EventLevel::Info => Level::INFO,
-        EventLevel::Debug => Level::DEBUG,
-        EventLevel::Trace => Level::TRACE,
-    };
-    if dispatcher::set_global_default(Dispatch::new(Forwarder(level))).is_ok() {
+    if dispatcher::set_global_default(Dispatch::new(Forwarder(level.into()))).is_ok() {
         // A process has one host.
         let _ = PIPE.set(Pipe { file: pipe.into(), lost: AtomicU64::new(0) });
     }
@@ -82,16 +75,9 @@ impl Subscriber for Forwarder {
         let metadata = event.metadata();
         let mut fields = Fields { all: Vec::new(), room: ROOM };
         event.record(&mut fields);
-        let level = match *metadata.level() {
-            Level::ERROR => EventLevel::Error,
-            Level::WARN => EventLevel::Warn,
-            Level::INFO => EventLevel::Info,
-            Level::DEBUG => EventLevel::Debug,
-            Level::TRACE => EventLevel::Trace,
-        };
         let task = context::task().zip(context::attempt());
         pipe.send(WorkerEvent {
-            level,
+            level: (*metadata.level()).into(),
             target: cut(metadata.target(), LONGEST_NAME),
             file: metadata.file().map(|file| cut(file, LONGEST_NAME)),
             line: metadata.line(),

@@ -20,7 +20,6 @@ use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
 
 use crate::workers::connection::{Connected, Connection, HostLink};
-use crate::workers::output::event_level;
 use crate::workers::reserve::require_reserve;
 use crate::workers::settings::Settings;
 use crate::workers::setup::Initializer;
@@ -109,7 +108,7 @@ impl<'a> Greeting<'a> {
             message_limit: settings.message_limit as u64,
             slots: settings.credit,
             lifeline: lifeline.is_some(),
-            events: events.as_ref().map(|(level, _)| event_level(*level)),
+            events: events.as_ref().map(|(level, _)| (*level).into()),
             link,
             folder: folder.map(Path::to_owned).unwrap_or_default(),
             pinned: settings.is_pinned,

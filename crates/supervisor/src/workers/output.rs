@@ -45,7 +45,6 @@ use crate::workers::alarm::Alarm;
 use crate::workers::notes::{Note, Notes, is_wanted};
 use crate::workers::process_env::Stdio;
 use crate::workers::watch::Watch;
-pub(crate) use forwarded::event_level;
 pub(crate) use pipe::{CHUNK, Pipe, Writer};
 pub(crate) use queue::{Entry, LostEntries, OutputQueue};
 

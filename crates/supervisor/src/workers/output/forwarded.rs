@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use brigade_sys::catch_panic::catch_panic;
 use brigade_wire::MessageError;
-use brigade_wire::worker_event::{EventLevel, FieldValue, WorkerEvent};
-use tracing::field::{DisplayValue, Field, Value, display};
+use brigade_wire::worker_event::{FieldValue, WorkerEvent};
+use tracing::field::{Field, Value, display};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, dispatcher, warn};
 
@@ -57,7 +57,7 @@ impl Forwarded {
             let mut unknown = 0;
             // An event without a target only reports lost ones.
             if !event.target.is_empty() {
-                let level = level(event.level);
+                let level = Level::from(event.level);
                 if level <= LevelFilter::current() {
                     // A subscriber that panics loses this event; the panic hook reports it.
                     let emitted = catch_panic(|| {
@@ -106,9 +106,8 @@ impl Forwarded {
                     task.as_ref().map(|task| task as &dyn Value),
                     attempt.as_ref().map(|attempt| attempt as &dyn Value),
                 ];
-                let sent: Vec<Sent<'_>> =
-                    event.fields.iter().map(|(_, it)| Sent::of(*it)).collect();
-                let sent = sent.iter().map(|value| Some(value.value()));
+                let sent: Vec<_> = event.fields.iter().map(|(_, it)| value(*it)).collect();
+                let sent = sent.iter().map(|value| Some(&**value));
                 send(metadata, own.into_iter().chain(sent), |event| dispatch.event(event));
             }
         });
@@ -132,56 +131,14 @@ fn send<'a>(
     give(&Event::new(metadata, &values));
 }
 
-/// A value as `tracing` takes it.
-enum Sent<'a> {
-    Bool(bool),
-    I64(i64),
-    U64(u64),
-    F64(f64),
-    Text(&'a str),
-    Formatted(DisplayValue<&'a str>),
-}
-
-impl<'a> Sent<'a> {
-    fn of(value: FieldValue<'a>) -> Self {
-        match value {
-            FieldValue::Bool(value) => Self::Bool(value),
-            FieldValue::I64(value) => Self::I64(value),
-            FieldValue::U64(value) => Self::U64(value),
-            FieldValue::F64(value) => Self::F64(value),
-            FieldValue::Text(text) => Self::Text(text),
-            FieldValue::Formatted(text) => Self::Formatted(display(text)),
-        }
-    }
-
-    fn value(&self) -> &dyn Value {
-        match self {
-            Self::Bool(value) => value,
-            Self::I64(value) => value,
-            Self::U64(value) => value,
-            Self::F64(value) => value,
-            Self::Text(text) => text,
-            Self::Formatted(text) => text,
-        }
-    }
-}
-
-fn level(level: EventLevel) -> Level {
-    match level {
-        EventLevel::Error => Level::ERROR,
-        EventLevel::Warn => Level::WARN,
-        EventLevel::Info => Level::INFO,
-        EventLevel::Debug => Level::DEBUG,
-        EventLevel::Trace => Level::TRACE,
-    }
-}
-
-pub(crate) fn event_level(level: Level) -> EventLevel {
-    match level {
-        Level::ERROR => EventLevel::Error,
-        Level::WARN => EventLevel::Warn,
-        Level::INFO => EventLevel::Info,
-        Level::DEBUG => EventLevel::Debug,
-        Level::TRACE => EventLevel::Trace,
+/// Returns a value as `tracing` takes it.
+fn value(sent: FieldValue<'_>) -> Box<dyn Value + '_> {
+    match sent {
+        FieldValue::Bool(value) => Box::new(value),
+        FieldValue::I64(value) => Box::new(value),
+        FieldValue::U64(value) => Box::new(value),
+        FieldValue::F64(value) => Box::new(value),
+        FieldValue::Text(text) => Box::new(text),
+        FieldValue::Formatted(text) => Box::new(display(text)),
     }
 }
