@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -14,11 +15,13 @@ pub(crate) struct Alarm {
     waker: Waker,
     /// Set once the thread has found that it cannot wait for descriptors.
     parked: OnceLock<Thread>,
+    ended: AtomicBool,
 }
 
 impl Alarm {
     pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self { waker: Waker::new()?, parked: OnceLock::new() })
+        let waker = Waker::new()?;
+        Ok(Self { waker, parked: OnceLock::new(), ended: AtomicBool::new(false) })
     }
 
     pub(crate) fn wake(&self) {
@@ -26,6 +29,17 @@ impl Alarm {
         if let Some(thread) = self.parked.get() {
             thread.unpark();
         }
+    }
+
+    /// Wakes the thread for the last time.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Returns `true` after [`end`](Self::end).
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     pub(crate) fn drain(&self) {

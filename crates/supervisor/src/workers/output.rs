@@ -32,7 +32,6 @@ mod queue;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -57,7 +56,6 @@ pub struct OutputForwarder {
     pub(crate) pipes: Watch<Arc<Pipe>>,
     pub(crate) queue: OutputQueue,
     pub(crate) alarm: Alarm,
-    pub(crate) ended: AtomicBool,
 }
 
 /// The queue position that has to be done before the worker's death is reported.
@@ -110,7 +108,6 @@ impl OutputForwarder {
             pipes: Watch::new()?,
             queue: OutputQueue::default(),
             alarm: Alarm::new()?,
-            ended: AtomicBool::new(false),
         })
     }
 
@@ -210,11 +207,6 @@ impl OutputForwarder {
         while let Some(note) = self.queue.next_kept() {
             run_note(pool, note);
         }
-    }
-
-    pub(crate) fn end(&self) {
-        self.ended.store(true, Ordering::Release);
-        self.alarm.wake();
     }
 }
 

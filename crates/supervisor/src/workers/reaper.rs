@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use brigade_sys::clock::Monotonic;
 use brigade_sys::poller::Poller;
@@ -29,7 +29,6 @@ pub struct Reaper {
     /// The next deadline in nanoseconds of the monotonic clock; `u64::MAX` stands for none.
     /// Written under the owner's lock.
     due: AtomicU64,
-    pub(crate) ended: AtomicBool,
 }
 
 impl Reaper {
@@ -40,7 +39,6 @@ impl Reaper {
             asked: Mutex::default(),
             alarm: Alarm::new()?,
             due: AtomicU64::new(u64::MAX),
-            ended: AtomicBool::new(false),
         })
     }
 
@@ -77,7 +75,7 @@ impl Reaper {
 
     /// Returns `true` if the thread receives packets of workers.
     pub(crate) fn receives(&self) -> bool {
-        !self.alarm.is_parking() && !self.ended.load(Ordering::Acquire)
+        !self.alarm.is_parking() && !self.alarm.has_ended()
     }
 
     /// Sets the next deadline. A thread that makes it earlier has to wake the reaper as well.
@@ -95,10 +93,5 @@ impl Reaper {
         Some(self.due.load(Ordering::Acquire))
             .filter(|due| *due != u64::MAX)
             .map(Monotonic::from_nanos)
-    }
-
-    pub(crate) fn end(&self) {
-        self.ended.store(true, Ordering::Release);
-        self.wake();
     }
 }

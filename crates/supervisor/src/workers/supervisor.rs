@@ -88,8 +88,8 @@ impl Supervisor {
     /// Ends all threads, which have nothing left to do.
     pub fn end(&self) {
         self.orders.lock().take();
-        self.reaper.end();
-        self.output.end();
+        self.reaper.alarm.end();
+        self.output.alarm.end();
         self.cleaner.end();
     }
 

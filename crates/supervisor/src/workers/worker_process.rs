@@ -11,7 +11,6 @@
 
 mod debug;
 mod given;
-mod gone;
 mod streams;
 mod thread;
 
@@ -253,19 +252,7 @@ impl WorkerProcess {
     /// Sends the signal that asks for a sample. Does nothing if the worker is the child of the
     /// process that was started: the signal would not reach it.
     pub(crate) fn signal_for_sample(&self) -> bool {
-        self.running.get().is_some_and(|it| it.process.signal_main_thread(Signal::Urgent).is_ok())
-    }
-
-    /// Lets others run before the process, which is about to end.
-    pub(crate) fn make_way(&self) {
-        if let Some(running) = self.running.get() {
-            running.process.make_way();
-        }
-    }
-
-    /// Returns `true` if the kernel writes a core dump of the process.
-    pub(crate) fn is_dumping_core(&self) -> bool {
-        self.running.get().is_some_and(|running| running.process.is_dumping_core())
+        self.process().is_some_and(|it| it.signal_main_thread(Signal::Urgent).is_ok())
     }
 
     /// Gives up a process that could not be killed: nothing waits for its death.
@@ -309,7 +296,7 @@ impl WorkerProcess {
     /// # Errors
     /// If this process may not kill the worker.
     pub fn kill_tree(&self) -> io::Result<Swept> {
-        self.running.get().map_or(Ok(Swept::default()), |running| running.process.kill_tree())
+        self.process().map_or(Ok(Swept::default()), Process::kill_tree)
     }
 
     /// Kills the process and its group at once.
@@ -317,7 +304,7 @@ impl WorkerProcess {
     /// # Errors
     /// If this process may not kill the worker.
     pub(crate) fn kill_group(&self) -> io::Result<()> {
-        self.running.get().map_or(Ok(()), |running| running.process.signal_group(Signal::Kill))
+        self.process().map_or(Ok(()), |process| process.signal_group(Signal::Kill))
     }
 
     /// Opens the link to the process, unless it was killed. A kill that is requested meanwhile
@@ -350,7 +337,7 @@ impl WorkerProcess {
     /// # Errors
     /// If this process may not signal the worker.
     pub fn terminate(&self) -> io::Result<()> {
-        if let Some(Running { process, .. }) = self.running.get() {
+        if let Some(process) = self.process() {
             process.signal_group(Signal::Terminate)?;
             process.signal_group(Signal::Continue)?;
         }
@@ -359,13 +346,18 @@ impl WorkerProcess {
 
     /// Returns `true` if the process is stopped by a signal, or a child of it if that counts.
     pub fn is_stopped(&self, with_children: bool) -> bool {
-        let process = self.running.get().map(|running| &running.process);
-        process.is_some_and(|it| it.is_stopped() || (with_children && it.has_stopped_child()))
+        let stops = |it: &Process| it.is_stopped() || (with_children && it.has_stopped_child());
+        self.process().is_some_and(stops)
     }
 
     /// Waits for the end of the process, and reaps it.
     pub(crate) fn reap(&self) -> io::Result<Exit> {
-        self.running.get().map_or(Ok(Exit::Unknown), |running| running.process.reap())
+        self.process().map_or(Ok(Exit::Unknown), Process::reap)
+    }
+
+    /// Returns `true` if nothing of the process is left, or nothing waits for that.
+    pub fn is_gone(&self) -> bool {
+        self.is_left_behind() || !self.process().is_some_and(Process::is_unreaped)
     }
 
     /// Kills the process and waits for its end.

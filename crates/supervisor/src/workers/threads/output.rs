@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use brigade_sys::catch_panic::catch_panic;
 use tracing::warn;
@@ -66,7 +65,7 @@ const ALARM: u64 = 0;
 fn process_queue(owner: &impl Supervised) -> bool {
     let output = &owner.supervisor().output;
     // Read before the queue is emptied; anything added later is no longer needed.
-    let ended = output.ended.load(Ordering::Acquire);
+    let ended = output.alarm.has_ended();
     let pool = owner.settings().pool.as_str();
     while let Some(entry) = output.queue.next() {
         match entry {

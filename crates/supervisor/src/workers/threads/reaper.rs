@@ -19,8 +19,8 @@ mod crashed;
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use brigade_crash::CrashReport;
 use brigade_sys::catch_panic::catch_panic;
@@ -65,8 +65,8 @@ pub fn run(owner: &impl Supervised) {
     // A waker may have forked and returned in both processes.
     while !owner.is_forked() {
         match catch_panic(|| thread.turn()) {
-            Ok(Ok(Turn::Next)) => {}
-            Ok(Ok(Turn::Last)) => return,
+            Ok(Ok(Continue(()))) => {}
+            Ok(Ok(Break(()))) => return,
             Ok(Err(error)) => thread.continue_without_descriptors(&error),
             // The panic hook has reported it. If it happens repeatedly, the pause limits the rate.
             Err(_) if alarm.is_parking() => {
@@ -108,11 +108,6 @@ struct Unreported {
     until: Monotonic,
 }
 
-enum Turn {
-    Next,
-    Last,
-}
-
 const ALARM: u64 = 0;
 
 impl Entry {
@@ -136,15 +131,16 @@ impl<S: Supervised> ReaperThread<'_, S> {
         &self.owner.supervisor().output
     }
 
-    fn turn(&mut self) -> io::Result<Turn> {
+    /// Does what is due, and waits once. Breaks if it was the last time.
+    fn turn(&mut self) -> io::Result<ControlFlow<()>> {
         let owner = self.owner;
         let reaper = &owner.supervisor().reaper;
-        let ended = reaper.ended.load(Ordering::Acquire);
+        let ended = reaper.alarm.has_ended();
         self.take_new()?;
         // A process that could not be killed may live forever.
         let is_awaited = |entry: &Entry| entry.reported && !entry.process.is_left_behind();
         if ended && !self.watched.values().any(is_awaited) {
-            return Ok(Turn::Last);
+            return Ok(Break(()));
         }
         self.end_crashed();
         self.report_early();
@@ -161,7 +157,7 @@ impl<S: Supervised> ReaperThread<'_, S> {
         if reaper.alarm.is_parking() {
             self.kill_all();
             Alarm::sleep(deadline);
-            return Ok(Turn::Next);
+            return Ok(Continue(()));
         }
         let mut ready = std::mem::take(&mut self.ready);
         let waited = self.poller.ready_until(deadline, &mut ready);
@@ -183,7 +179,7 @@ impl<S: Supervised> ReaperThread<'_, S> {
             }
         }
         self.ready = ready;
-        waited.map(|()| Turn::Next)
+        waited.map(Continue)
     }
 
     fn take_new(&mut self) -> io::Result<()> {

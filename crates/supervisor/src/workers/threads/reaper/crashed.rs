@@ -6,7 +6,7 @@ use std::time::Duration;
 use brigade_crash::CrashReport;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::memory_limit::out_of_memory_kills;
-use brigade_sys::process::Exit;
+use brigade_sys::process::{Exit, Process};
 
 use super::ReaperThread;
 use crate::workers::supervised::Supervised;
@@ -39,7 +39,9 @@ impl<S: Supervised> ReaperThread<'_, S> {
         let Some(entry) = self.watched.get_mut(&token) else { return };
         entry.crash = Some(Crash { until: now().saturating_add(CRASH_TAKES), waited: 0 });
         let process = Arc::clone(&entry.process);
-        process.make_way();
+        if let Some(process) = process.process() {
+            process.make_way();
+        }
         if self.owner.crashed(&process) {
             process.allow_early_report(Exit::Signal(signal));
         }
@@ -48,12 +50,13 @@ impl<S: Supervised> ReaperThread<'_, S> {
     /// Kills workers that go on after they have announced a crash.
     pub(super) fn end_crashed(&mut self) {
         let now = now();
+        let is_dumping = |it: &WorkerProcess| it.process().is_some_and(Process::is_dumping_core);
         for entry in self.watched.values_mut() {
             let Some(crash) = entry.crash.as_mut().filter(|crash| crash.until <= now) else {
                 continue;
             };
             crash.waited += 1;
-            if crash.waited < DUMP_TAKES && entry.process.is_dumping_core() {
+            if crash.waited < DUMP_TAKES && is_dumping(&entry.process) {
                 crash.until = now.saturating_add(CRASH_TAKES);
             } else {
                 entry.crash = None;
