@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::fstat;
+use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
@@ -118,17 +119,14 @@ impl ControlSocket {
             return Err(rustix::io::Errno::BADF.into());
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-        loop {
+        retry_on_intr(|| {
             let mut ancillary = SendAncillaryBuffer::new(&mut space);
             if !descriptors.is_empty() {
                 ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
             }
-            match sendmsg(&self.descriptor, &[IoSlice::new(bytes)], &mut ancillary, flags) {
-                Ok(_) => return Ok(()),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+            sendmsg(&self.descriptor, &[IoSlice::new(bytes)], &mut ancillary, flags)
+        })?;
+        Ok(())
     }
 
     /// Waits for a packet until the deadline, or until the process behind the pidfd `death` is

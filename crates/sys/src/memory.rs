@@ -18,8 +18,7 @@ use crate::process::folder_of;
 /// # Errors
 /// If the file cannot be read or has another format than the kernel documents (proc(5)).
 pub fn resident() -> io::Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/statm")?;
-    bytes_of_field(&text, 1).ok_or_else(|| io::Error::other("malformed /proc/self/statm"))
+    ResidentSize::open()?.bytes()
 }
 
 /// Returns the resident bytes of another process, shared memory included.

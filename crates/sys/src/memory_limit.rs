@@ -80,16 +80,7 @@ const VERSION_1: Controller = Controller {
 /// Returns the least value of the process's groups and their ancestors, below the folder `root`.
 fn least(root: &Path, value: impl Fn(&Path, &Controller) -> Option<u64>) -> Option<u64> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    groups.lines().filter_map(|line| least_of(root, line, &value)).min()
-}
-
-/// Returns the least value of a group and of its ancestors; see [`values_of`].
-fn least_of(
-    root: &Path,
-    line: &str,
-    value: impl Fn(&Path, &Controller) -> Option<u64>,
-) -> Option<u64> {
-    values_of(root, line, value)?.into_iter().min()
+    groups.lines().filter_map(|line| values_of(root, line, &value)?.into_iter().min()).min()
 }
 
 /// Returns the values of a group, a line `id:controllers:/path` of the process's list, and of its

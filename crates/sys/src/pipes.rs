@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with};
 use rustix::time::Timespec;
 
@@ -51,12 +51,7 @@ pub fn splice(
 /// # Errors
 /// `WouldBlock` if the pipe is full, `BrokenPipe` if nobody can read it any more.
 pub fn write(pipe: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
-    loop {
-        match rustix::io::write(&pipe, bytes) {
-            Err(Errno::INTR) => {}
-            result => return Ok(result?),
-        }
-    }
+    Ok(retry_on_intr(|| rustix::io::write(&pipe, bytes))?)
 }
 
 /// Returns `true` if nobody can read the pipe any more.

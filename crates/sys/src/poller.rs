@@ -10,11 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::io::Errno;
-use rustix::time::Timespec;
 
 use crate::clock::Monotonic;
-use crate::wait::time_left;
+use crate::wait::until;
 
 /// Reports which of its descriptors are readable or hung up. Any thread may add and remove some.
 #[derive(Debug)]
@@ -96,7 +94,7 @@ impl Poller {
     /// # Errors
     /// The system's error; an interruption is not an error.
     pub fn ready(&self, wait: bool, ready: &mut Vec<u64>) -> io::Result<()> {
-        self.collect((!wait).then_some(Monotonic::from_nanos(0)), ready)
+        self.ready_until((!wait).then_some(Monotonic::from_nanos(0)), ready)
     }
 
     /// Like [`ready`](Self::ready), but waits at most until the deadline.
@@ -104,10 +102,6 @@ impl Poller {
     /// # Errors
     /// The system's error; an interruption is not an error.
     pub fn ready_until(&self, deadline: Option<Monotonic>, ready: &mut Vec<u64>) -> io::Result<()> {
-        self.collect(deadline, ready)
-    }
-
-    fn collect(&self, deadline: Option<Monotonic>, ready: &mut Vec<u64>) -> io::Result<()> {
         ready.clear();
         // Not kept between waits, because it cannot move between threads.
         let mut events: Vec<Event> =
@@ -129,20 +123,6 @@ impl Poller {
         until(deadline, |timeout| {
             epoll::wait(&self.descriptor, &mut events, timeout).map(|(ready, _)| !ready.is_empty())
         })
-    }
-}
-
-/// Calls `wait` with the time that is left, until nothing interrupts it.
-pub(crate) fn until<T>(
-    deadline: Option<Monotonic>,
-    mut wait: impl FnMut(Option<&Timespec>) -> Result<T, Errno>,
-) -> io::Result<T> {
-    loop {
-        match wait(deadline.map(time_left).as_ref()) {
-            Ok(ready) => return Ok(ready),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
     }
 }
 

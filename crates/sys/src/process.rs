@@ -139,12 +139,7 @@ impl Process {
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.pidfd, signal.into()) {
             Err(Errno::NOSYS) => {
-                let mut state = self.state();
-                self.note_loss(&mut state);
-                match *state {
-                    State::Unreaped => self.signal_reserved(signal),
-                    State::Reaped(_) | State::Lost => Ok(()),
-                }
+                self.unreaped().map_or(Ok(()), |_held| self.signal_reserved(signal))
             }
             sent => gone_is_fine(sent),
         }
@@ -163,12 +158,7 @@ impl Process {
     /// Sends a signal to every process of the group. Does nothing after the leader was reaped,
     /// because the group was killed then.
     pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
-        let mut state = self.state();
-        self.note_loss(&mut state);
-        match *state {
-            State::Unreaped => self.signal_reserved_group(signal),
-            State::Reaped(_) | State::Lost => Ok(()),
-        }
+        self.unreaped().map_or(Ok(()), |_held| self.signal_reserved_group(signal))
     }
 
     /// Kills the process, its group, and all its descendants, including those that have left the
@@ -319,15 +309,17 @@ impl Process {
         gone_is_fine(sent)
     }
 
-    /// Checks whether somebody else has reaped the process, in which case its number is no longer
-    /// ours to signal.
-    fn note_loss(&self, state: &mut State) {
+    /// Returns the lock, during which nobody reaps the process, unless it was reaped. If somebody
+    /// else has done that, its number is no longer ours to signal.
+    fn unreaped(&self) -> Option<MutexGuard<'_, State>> {
+        let mut state = self.state();
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        if matches!(state, State::Unreaped)
+        if matches!(*state, State::Unreaped)
             && self.wait(options).is_err_and(|error| error == Errno::CHILD)
         {
             *state = State::Lost;
         }
+        matches!(*state, State::Unreaped).then_some(state)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustix::io::retry_on_intr;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 /// Returns random bytes that nobody can predict. Waits for the system's generator, which is ready
@@ -10,11 +11,7 @@ pub fn bytes<const LENGTH: usize>() -> io::Result<[u8; LENGTH]> {
     let mut bytes = [0; LENGTH];
     let mut filled = 0;
     while filled < LENGTH {
-        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
-            Ok(count) => filled += count,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        filled += retry_on_intr(|| getrandom(&mut bytes[filled..], GetRandomFlags::empty()))?;
     }
     Ok(bytes)
 }

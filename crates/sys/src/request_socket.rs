@@ -14,8 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::io::ioctl_fionbio;
+use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 use rustix::net::sockopt::{Timeout, set_socket_passcred, set_socket_timeout};
 use rustix::net::{
     AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
@@ -256,13 +255,8 @@ impl RequestSocket {
     /// [`BrokenPipe`](io::ErrorKind::BrokenPipe) or
     /// [`ConnectionReset`](io::ErrorKind::ConnectionReset) if the other end is closed.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        loop {
-            match send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        retry_on_intr(|| send(&self.descriptor, bytes, SendFlags::NOSIGNAL))?;
+        Ok(())
     }
 
     /// Sends one packet, and waits for room until the deadline.

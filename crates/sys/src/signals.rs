@@ -95,12 +95,9 @@ pub(crate) const EXIT_OF_SIGNALS: c_int = 128;
 /// Discards the signals that are blocked in this thread and pending.
 pub(crate) fn discard_pending() {
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let mut all = MaybeUninit::uninit();
-    // SAFETY: the first call fills the set; the others take a signal from it, if there is one.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        while libc::sigtimedwait(all.as_ptr(), ptr::null_mut(), &raw const at_once) > 0 {}
-    }
+    let all = full();
+    // SAFETY: the set is initialized; each call takes a signal of it, if there is one.
+    while unsafe { libc::sigtimedwait(&raw const all, ptr::null_mut(), &raw const at_once) } > 0 {}
 }
 
 /// Kills this process if it still runs after a time. Its program can neither use nor stop the timer
@@ -145,24 +142,14 @@ pub(crate) struct Blocked {
 impl Blocked {
     /// Blocks all signals.
     pub(crate) fn all() -> Self {
-        let mut set = MaybeUninit::uninit();
-        // SAFETY: the call fills the set.
-        let set = unsafe {
-            libc::sigfillset(set.as_mut_ptr());
-            set.assume_init()
-        };
-        Self::add(&set)
+        Self::add(&full())
     }
 
     /// Blocks all signals but that for [samples](crate::crash) of the stack.
     pub(crate) fn all_but_samples() -> Self {
-        let mut set = MaybeUninit::uninit();
-        // SAFETY: the first call fills the set.
-        let set = unsafe {
-            libc::sigfillset(set.as_mut_ptr());
-            libc::sigdelset(set.as_mut_ptr(), libc::SIGURG);
-            set.assume_init()
-        };
+        let mut set = full();
+        // SAFETY: the set is initialized.
+        unsafe { libc::sigdelset(&raw mut set, libc::SIGURG) };
         Self::add(&set)
     }
 
@@ -235,6 +222,15 @@ fn from_terminal() -> libc::sigset_t {
         unsafe { libc::sigaddset(&raw mut set, signal) };
     }
     set
+}
+
+fn full() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the call fills the set.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        set.assume_init()
+    }
 }
 
 fn empty() -> libc::sigset_t {

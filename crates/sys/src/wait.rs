@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::clock::{Monotonic, now};
 
@@ -24,7 +25,7 @@ pub fn wait_readable(
         .iter()
         .map(|descriptor| PollFd::from_borrowed_fd(*descriptor, PollFlags::IN))
         .collect();
-    wait_for(&mut polled, deadline)?;
+    until(deadline, |timeout| poll(&mut polled, timeout))?;
     Ok(polled.iter().map(|polled| !polled.revents().is_empty()).collect())
 }
 
@@ -35,23 +36,20 @@ pub fn wait_readable(
 /// Like [`wait_readable`].
 pub fn wait_writable(descriptor: BorrowedFd<'_>, deadline: Monotonic) -> io::Result<bool> {
     let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::OUT)];
-    wait_for(&mut polled, Some(deadline))?;
+    until(Some(deadline), |timeout| poll(&mut polled, timeout))?;
     Ok(!polled[0].revents().is_empty())
 }
 
-fn wait_for(polled: &mut [PollFd<'_>], deadline: Option<Monotonic>) -> io::Result<()> {
-    loop {
-        let timeout = deadline.map(time_left);
-        match poll(polled, timeout.as_ref()) {
-            Ok(_) => return Ok(()),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+/// Calls `wait` with the time that is left, until nothing interrupts it.
+pub(crate) fn until<T>(
+    deadline: Option<Monotonic>,
+    mut wait: impl FnMut(Option<&Timespec>) -> Result<T, Errno>,
+) -> io::Result<T> {
+    Ok(retry_on_intr(|| wait(deadline.map(time_left).as_ref()))?)
 }
 
 /// Returns the time until the deadline for a system call.
-pub(crate) fn time_left(deadline: Monotonic) -> Timespec {
+fn time_left(deadline: Monotonic) -> Timespec {
     let left = deadline.saturating_since(now());
     Timespec {
         tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),

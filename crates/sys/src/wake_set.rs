@@ -18,8 +18,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock::Monotonic;
-use crate::poller::until;
-use crate::wait::Waker;
+use crate::wait::{Waker, until};
 
 /// Wake-ups of one thread, each of which is kept until it is taken.
 #[derive(Debug)]

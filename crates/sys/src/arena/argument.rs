@@ -224,9 +224,7 @@ impl SharedBlock {
     pub fn len(&self) -> usize {
         self.length
     }
-}
 
-impl SharedBlock {
     /// Returns the bytes of the block.
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: the block is ours until it is dropped, it was written before it became a shared

@@ -253,9 +253,7 @@ impl Mapping {
         // guarantees that it does not change.
         unsafe { std::slice::from_raw_parts(self.at(start, length), length) }
     }
-}
 
-impl Mapping {
     /// Returns bytes of an arena, to be written.
     ///
     /// # Safety

@@ -176,9 +176,7 @@ impl Installed {
         // SAFETY: as above.
         unsafe { *error = before };
     }
-}
 
-impl Installed {
     fn maps(&self) -> MapsFile {
         let may_query = self.may_query.load(Ordering::Relaxed);
         let mut descriptor = self.maps.load(Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::PoisonError;
 
-use super::{Process, Signal, State, descendants, folder_of};
+use super::{Process, Signal, descendants, folder_of};
 use crate::crash::{Look, look};
 
 /// `PIDFD_SIGNAL_THREAD`, since Linux 6.9: the signal is for the thread and not for its process.
@@ -56,9 +56,7 @@ impl Process {
 
     /// Returns `false` if the process is gone, whoever has reaped it.
     pub fn is_unreaped(&self) -> bool {
-        let mut state = self.state();
-        self.note_loss(&mut state);
-        matches!(*state, State::Unreaped)
+        self.unreaped().is_some()
     }
 }
 
