@@ -172,8 +172,9 @@ fn note(panic: &PanicHookInfo<'_>) -> bool {
     let message = bounded(panic_text(panic.payload()), MESSAGE_LIMIT);
     if CANNOT_UNWIND.contains(&message.as_str()) {
         match NOTE.take() {
-            Some(earlier) => {
-                crash::note_message(&earlier.to_string());
+            Some(Note { message, location, .. }) => {
+                let earlier = format!("the task {}", panicked(location, &message));
+                crash::note_message(&earlier);
                 report_end(&earlier);
             }
             None => crash::note_message(&describe(panic)),
@@ -193,8 +194,12 @@ fn note(panic: &PanicHookInfo<'_>) -> bool {
 
 /// Returns the message and the place of a panic.
 fn describe(panic: &PanicHookInfo<'_>) -> String {
-    let message = bounded(panic_text(panic.payload()), MESSAGE_LIMIT);
-    match panic.location() {
+    panicked(panic.location(), &bounded(panic_text(panic.payload()), MESSAGE_LIMIT))
+}
+
+/// Returns what can follow the name of a function that has panicked.
+pub(crate) fn panicked(location: Option<impl fmt::Display>, message: &str) -> String {
+    match location {
         Some(location) => format!("panicked at {location}: {message}"),
         None => format!("panicked: {message}"),
     }
@@ -213,22 +218,10 @@ fn report(payload: Box<dyn Any + Send>) -> PanicReport {
     // There is no record, or that of another panic, if the task raised this panic without the hook
     // (`resume_unwind`) or has replaced the hook.
     let note = note.filter(|note| note.message == message);
-    let (location, backtrace) = match note {
-        Some(note) => (note.location, note.backtrace),
-        None => (None, None),
-    };
-    let backtrace = backtrace.map_or_else(String::new, |frames| bounded(&frames, BACKTRACE_LIMIT));
+    let (location, backtrace) =
+        note.map(|note| (note.location, note.backtrace)).unwrap_or_default();
+    let backtrace = backtrace.map(|frames| bounded(&frames, BACKTRACE_LIMIT)).unwrap_or_default();
     PanicReport { message, location, backtrace }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "the task panicked")?;
-        if let Some(location) = &self.location {
-            write!(out, " at {location}")?;
-        }
-        write!(out, ": {}", self.message)
-    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::bounded::bounded;
 use crate::buffers::importing;
 use crate::functions::Functions;
+use crate::panic_capture::panicked;
 use crate::stderr::report_end;
 use crate::typed::decode;
 use crate::{panic_capture, state};
@@ -32,7 +33,7 @@ where
     A: DeserializeOwned + 'static,
     T: 'static,
 {
-    entry_point::<F, Initializes<A, T>>(function)
+    entry_point::<F, Prepares<Thread, A, T>>(function)
 }
 
 /// Returns the plain function through which a worker calls an initializer that may fail; see
@@ -44,7 +45,7 @@ where
     T: 'static,
     E: Display + 'static,
 {
-    entry_point::<F, TriesToInitialize<A, T, E>>(function)
+    entry_point::<F, TriesToPrepare<Thread, A, T, E>>(function)
 }
 
 /// Returns the plain function through which a fork server calls `preload`; see [`initializer_of`].
@@ -54,7 +55,7 @@ where
     A: DeserializeOwned + 'static,
     T: Send + Sync + 'static,
 {
-    entry_point::<F, Preloads<A, T>>(function)
+    entry_point::<F, Prepares<Process, A, T>>(function)
 }
 
 /// Returns the plain function through which a fork server calls a `preload` that may fail.
@@ -65,7 +66,7 @@ where
     T: Send + Sync + 'static,
     E: Display + 'static,
 {
-    entry_point::<F, TriesToPreload<A, T, E>>(function)
+    entry_point::<F, TriesToPrepare<Process, A, T, E>>(function)
 }
 
 /// Returns the plain function through which a worker calls a finalizer.
@@ -73,65 +74,55 @@ pub fn finalizer_of<F: Fn() + Copy + Send + 'static>(function: F) -> EntryPoint 
     entry_point::<F, Finalizes>(function)
 }
 
-struct Initializes<A, T>(PhantomData<fn(A) -> T>);
+/// A place where a process keeps the value of a function that prepares it.
+trait Keeper<T> {
+    fn keep(value: T);
+}
 
-impl<F, A, T> Adapter<F> for Initializes<A, T>
+struct Thread;
+
+impl<T: 'static> Keeper<T> for Thread {
+    fn keep(value: T) {
+        state::set(value);
+    }
+}
+
+struct Process;
+
+impl<T: Send + Sync + 'static> Keeper<T> for Process {
+    fn keep(value: T) {
+        state::set_preloaded(value);
+    }
+}
+
+struct Prepares<K, A, T>(PhantomData<(K, A, T)>);
+
+impl<F, K, A, T> Adapter<F> for Prepares<K, A, T>
 where
     F: Fn(A) -> T,
+    K: Keeper<T>,
     A: DeserializeOwned + 'static,
-    T: 'static,
 {
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        state::set(function(decode(invocation)?));
+        K::keep(function(decode(invocation)?));
         Ok(())
     }
 }
 
-struct TriesToInitialize<A, T, E>(PhantomData<fn(A) -> Result<T, E>>);
+struct TriesToPrepare<K, A, T, E>(PhantomData<(K, A, T, E)>);
 
-impl<F, A, T, E> Adapter<F> for TriesToInitialize<A, T, E>
+impl<F, K, A, T, E> Adapter<F> for TriesToPrepare<K, A, T, E>
 where
     F: Fn(A) -> Result<T, E>,
+    K: Keeper<T>,
     A: DeserializeOwned + 'static,
-    T: 'static,
     E: Display + 'static,
 {
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
         // Nothing is encoded here, so `EntryError::Result` is the function's own error.
         let value = function(decode(invocation)?)
             .map_err(|error| EntryError::Result(bounded(&error, REASON_LIMIT)))?;
-        state::set(value);
-        Ok(())
-    }
-}
-
-struct Preloads<A, T>(PhantomData<fn(A) -> T>);
-
-impl<F, A, T> Adapter<F> for Preloads<A, T>
-where
-    F: Fn(A) -> T,
-    A: DeserializeOwned + 'static,
-    T: Send + Sync + 'static,
-{
-    fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        state::set_preloaded(function(decode(invocation)?));
-        Ok(())
-    }
-}
-
-struct TriesToPreload<A, T, E>(PhantomData<fn(A) -> Result<T, E>>);
-
-impl<F, A, T, E> Adapter<F> for TriesToPreload<A, T, E>
-where
-    F: Fn(A) -> Result<T, E>,
-    A: DeserializeOwned + 'static,
-    T: Send + Sync + 'static,
-    E: Display + 'static,
-{
-    fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        let value = function(decode(invocation)?)
-            .map_err(|error| EntryError::Result(bounded(&error, REASON_LIMIT)))?;
-        state::set_preloaded(value);
+        K::keep(value);
         Ok(())
     }
 }
@@ -227,8 +218,5 @@ fn call(functions: &Functions, offset: u64, argument: Option<&SealedArgument>) -
 }
 
 fn describe_panic(who: &str, report: &PanicReport) -> String {
-    match &report.location {
-        Some(location) => format!("{who} panicked at {location}: {}", report.message),
-        None => format!("{who} panicked: {}", report.message),
-    }
+    format!("{who} {}", panicked(report.location.as_ref(), &report.message))
 }
