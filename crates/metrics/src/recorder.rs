@@ -31,23 +31,14 @@ const SLOWEST: usize = 20;
 #[derive(Debug, Clone)]
 pub struct Recorder {
     born: u64,
-    enqueued: u64,
-    finished: u64,
-    succeeded: u64,
-    cancelled: u64,
-    max_queue_depth: u64,
+    /// The numbers; the rest is added when it is measured.
+    sums: PoolSnapshot,
     /// Number of workers that had tasks when the last one was accepted.
     busy: u32,
-    bytes_in: u64,
-    bytes_out: u64,
-    deaths: u64,
-    restarts: u64,
-    executed: u64,
-    forked: u64,
     times: PoolTimes,
     failures: Failures,
     labels: Labels,
-    slowest: Slowest,
+    slowest: Slowest<SLOWEST>,
     slots: Vec<Slot>,
     history: History,
     /// Those that are not added to the numbers above yet.
@@ -59,22 +50,12 @@ impl Recorder {
     pub fn new(now: u64) -> Self {
         Self {
             born: now,
-            enqueued: 0,
-            finished: 0,
-            succeeded: 0,
-            cancelled: 0,
-            max_queue_depth: 0,
+            sums: PoolSnapshot::default(),
             busy: 0,
-            bytes_in: 0,
-            bytes_out: 0,
-            deaths: 0,
-            restarts: 0,
-            executed: 0,
-            forked: 0,
             times: PoolTimes::default(),
             failures: Failures::default(),
             labels: Labels::default(),
-            slowest: Slowest::new(SLOWEST),
+            slowest: Slowest::default(),
             slots: Vec::new(),
             history: History::default(),
             successes: Successes::default(),
@@ -86,8 +67,8 @@ impl Recorder {
     #[inline]
     pub fn accepted(&mut self, now: u64, items: u32, queued: u64, busy: u32) {
         self.add_successes();
-        self.enqueued += u64::from(items);
-        self.max_queue_depth = self.max_queue_depth.max(queued);
+        self.sums.enqueued += u64::from(items);
+        self.sums.max_queue_depth = self.sums.max_queue_depth.max(queued);
         self.busy = busy;
         self.history.add(now, 0, 0, queued, busy);
     }
@@ -95,16 +76,16 @@ impl Recorder {
     /// Records that a task with this many bytes was sent to a worker.
     #[inline]
     pub fn sent(&mut self, slot: u32, bytes: u64) {
-        self.bytes_in += bytes;
+        self.sums.bytes_in += bytes;
         if let Some(slot) = self.slots.get_mut(slot as usize) {
-            slot.bytes_in += bytes;
+            slot.sums.bytes_in += bytes;
         }
     }
 
     /// Records that tasks were cancelled before they started.
     pub fn cancelled(&mut self, items: u32) {
         self.add_successes();
-        self.cancelled += u64::from(items);
+        self.sums.cancelled += u64::from(items);
     }
 
     /// Records the success of a task without a label that was not timed, like
@@ -176,11 +157,11 @@ impl Recorder {
     fn count_finished(&mut self, now: u64, items: u32, failed: u32, bytes: u64) {
         let (items, failed) = (u64::from(items), u64::from(failed));
         // Without new tasks, nothing else shows how the queue drains.
-        let pending = self.enqueued.saturating_sub(self.finished + self.cancelled);
+        let pending = self.sums.enqueued.saturating_sub(self.sums.finished + self.sums.cancelled);
         let queued = pending.saturating_sub(u64::from(self.busy));
-        self.finished += items;
-        self.succeeded += items.saturating_sub(failed);
-        self.bytes_out += bytes;
+        self.sums.finished += items;
+        self.sums.succeeded += items.saturating_sub(failed);
+        self.sums.bytes_out += bytes;
         let busy = u32::try_from(pending).map_or(self.busy, |pending| self.busy.min(pending));
         self.history.add(now, items, failed, queued, busy);
     }
@@ -205,7 +186,7 @@ impl Recorder {
         if slot >= self.slots.len() {
             self.slots.resize_with(slot + 1, Slot::default);
         }
-        self.restarts += u64::from(generation > 1);
+        self.sums.restarts += u64::from(generation > 1);
         self.slots[slot].started(generation, now);
     }
 
@@ -217,8 +198,8 @@ impl Recorder {
         initializing: Option<u64>,
         now: u64,
     ) {
-        self.forked += u64::from(is_forked);
-        self.executed += u64::from(!is_forked);
+        self.sums.forked += u64::from(is_forked);
+        self.sums.executed += u64::from(!is_forked);
         let slot = self.slots.get_mut(slot as usize);
         if let Some(time) = slot.and_then(|slot| slot.ready(initializing, now)) {
             self.times.start.record(time, 1);
@@ -234,7 +215,7 @@ impl Recorder {
 
     /// Records that a worker's process is gone. It died unless it exited in order.
     pub fn worker_gone(&mut self, slot: u32, died: bool, now: u64) {
-        self.deaths += u64::from(died);
+        self.sums.deaths += u64::from(died);
         if let Some(slot) = self.slots.get_mut(slot as usize) {
             slot.gone(now);
         }
@@ -247,24 +228,13 @@ impl Recorder {
         self.add_successes();
         let snapshot = PoolSnapshot {
             age: Duration::from_nanos(now.saturating_sub(self.born)),
-            enqueued: self.enqueued,
-            finished: self.finished,
-            cancelled: self.cancelled,
-            max_queue_depth: self.max_queue_depth,
-            succeeded: self.succeeded,
             failures: self.failures.counts().clone(),
             recent_failures: self.failures.recent(now),
-            bytes_in: self.bytes_in,
-            bytes_out: self.bytes_out,
             workers: (0..).zip(&self.slots).map(|(slot, it)| it.snapshot(slot, now)).collect(),
             labels: self.labels.list(),
             slowest: self.slowest.list(now),
-            restarts: self.restarts,
-            executed: self.executed,
-            forked: self.forked,
-            deaths: self.deaths,
             history: self.history.points(now),
-            ..PoolSnapshot::default()
+            ..self.sums.clone()
         };
         Measurement { snapshot, times: self.times.clone() }
     }

@@ -8,15 +8,11 @@ use crate::{Shares, WorkerSnapshot};
 const SLOWEST: usize = 5;
 
 /// The record of one slot. Times are in nanoseconds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Slot {
-    generation: u32,
-    restarts: u64,
-    tasks: u64,
-    failures: u64,
-    pub(crate) bytes_in: u64,
-    bytes_out: u64,
-    slowest: Slowest,
+    /// The numbers; the rest is added to a snapshot.
+    pub(crate) sums: WorkerSnapshot,
+    slowest: Slowest<SLOWEST>,
     /// The present process; `None` if there is none.
     process: Option<Process>,
     /// Times of earlier processes, and the run time of all.
@@ -40,26 +36,10 @@ struct Uses {
     all: u64,
 }
 
-impl Default for Slot {
-    fn default() -> Self {
-        Self {
-            generation: 0,
-            restarts: 0,
-            tasks: 0,
-            failures: 0,
-            bytes_in: 0,
-            bytes_out: 0,
-            slowest: Slowest::new(SLOWEST),
-            process: None,
-            past: Uses::default(),
-        }
-    }
-}
-
 impl Slot {
     pub(crate) fn started(&mut self, generation: u32, now: u64) {
-        self.restarts += u64::from(self.generation > 0);
-        self.generation = generation;
+        self.sums.restarts += u64::from(self.sums.generation > 0);
+        self.sums.generation = generation;
         let process = Process { started: now, initializing: None, ready: None, leaving: None };
         self.process = Some(process);
     }
@@ -95,9 +75,9 @@ impl Slot {
 
     #[inline]
     pub(crate) fn count(&mut self, items: u32, failed: u32, bytes: u64) {
-        self.tasks += u64::from(items);
-        self.failures += u64::from(failed);
-        self.bytes_out += bytes;
+        self.sums.tasks += u64::from(items);
+        self.sums.failures += u64::from(failed);
+        self.sums.bytes_out += bytes;
     }
 
     #[inline]
@@ -118,15 +98,9 @@ impl Slot {
         }
         WorkerSnapshot {
             slot,
-            generation: self.generation,
-            tasks: self.tasks,
-            failures: self.failures,
-            restarts: self.restarts,
-            bytes_in: self.bytes_in,
-            bytes_out: self.bytes_out,
             shares: uses.shares(),
             slowest: self.slowest.list(now),
-            ..WorkerSnapshot::default()
+            ..self.sums.clone()
         }
     }
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 use super::run::{Run, worker_text};
 use crate::SlowTask;
 
-/// The slowest tasks, at most `most`, longest first.
-#[derive(Debug, Clone)]
-pub(crate) struct Slowest {
-    most: usize,
+/// The slowest tasks, at most `MOST`, longest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Slowest<const MOST: usize> {
     tasks: Vec<(u64, Slow)>,
     /// The run time that a task has to exceed to be among them.
     threshold: u64,
@@ -25,11 +24,7 @@ struct Slow {
 /// Labels are cut off at this number of bytes, so that memory is bounded.
 pub(crate) const LABEL_LIMIT: usize = 100;
 
-impl Slowest {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, tasks: Vec::new(), threshold: 0 }
-    }
-
+impl<const MOST: usize> Slowest<MOST> {
     /// Adds a task that took this long, if it is among the slowest.
     #[inline]
     pub(crate) fn add(&mut self, now: u64, nanos: u64, run: &Run<'_>) {
@@ -53,8 +48,8 @@ impl Slowest {
         };
         let at = self.tasks.partition_point(|(other, _)| *other >= nanos);
         self.tasks.insert(at, (nanos, slow));
-        self.tasks.truncate(self.most);
-        if self.tasks.len() == self.most {
+        self.tasks.truncate(MOST);
+        if self.tasks.len() == MOST {
             self.threshold = self.tasks.last().map_or(0, |(nanos, _)| *nanos);
         }
     }
