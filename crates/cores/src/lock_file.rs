@@ -34,7 +34,7 @@ use brigade_sys::file_watch::FileWatch;
 use brigade_sys::private_folder::PrivateFolder;
 
 use crate::cpu_set::CpuSet;
-use brigade_sys::sync::{Mutex, MutexGuard};
+use brigade_sys::sync::Mutex;
 
 const FILE: &str = "cores.lock";
 
@@ -79,35 +79,32 @@ impl LockFile {
 
     /// Locks all of `cpus` or none. On failure, returns the cpus that are locked elsewhere.
     pub(crate) fn try_lock(&self, cpus: &CpuSet) -> io::Result<Result<(), CpuSet>> {
-        let mut opened = self.lock();
-        let first = opened.try_lock(cpus, &self.path)?;
-        if first != Outcome::Gone {
-            return first.into_result(&self.path);
-        }
-        if opened.held.is_empty() {
+        let mut opened = self.opened.lock();
+        let mut outcome = opened.try_lock(cpus, &self.path)?;
+        if outcome == Outcome::Gone && opened.held.is_empty() {
             // Pools that wait because of this one are notified when it is closed.
             *opened = Opened::open(&self.folder, &self.path)?;
             self.watch.follow(&self.path)?;
-            return opened.try_lock(cpus, &self.path)?.into_result(&self.path);
+            outcome = opened.try_lock(cpus, &self.path)?;
         }
-        Outcome::Gone.into_result(&self.path)
+        match outcome {
+            Outcome::Locked => Ok(Ok(())),
+            Outcome::LockedByOthers(cpus) => Ok(Err(cpus)),
+            Outcome::Gone => Err(gone(&self.path)),
+        }
     }
 
     /// Unlocks cpus. If unlocking fails (splitting a lock takes memory), they stay locked until the
     /// process ends.
     pub(crate) fn unlock(&self, cpus: &CpuSet) -> io::Result<()> {
-        self.lock().unlock(cpus)
+        self.opened.lock().unlock(cpus)
     }
 
     /// Notifies other processes that cores are free.
     pub(crate) fn announce(&self) {
         // The written byte has no meaning. On a full disk the notification is lost, until the next
         // one.
-        let _ = self.lock().file.write_at(b".", 0);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Opened> {
-        self.opened.lock()
+        let _ = self.opened.lock().file.write_at(b".", 0);
     }
 }
 
@@ -118,16 +115,6 @@ enum Outcome {
     LockedByOthers(CpuSet),
     /// The file was deleted or replaced.
     Gone,
-}
-
-impl Outcome {
-    fn into_result(self, path: &Path) -> io::Result<Result<(), CpuSet>> {
-        match self {
-            Self::Locked => Ok(Ok(())),
-            Self::LockedByOthers(cpus) => Ok(Err(cpus)),
-            Self::Gone => Err(gone(path)),
-        }
-    }
 }
 
 fn gone(path: &Path) -> io::Error {

@@ -132,10 +132,7 @@ impl Connection {
         }
         self.phase = Phase::Events(Some(Output::new(Arc::clone(event))));
         self.deadline = Some(now.saturating_add(WRITE_TIME));
-        match self.write(now) {
-            Ok(fate) => fate,
-            Err(_) => Fate::Close,
-        }
+        self.write(now).unwrap_or(Fate::Close)
     }
 
     fn read_head(
@@ -151,11 +148,7 @@ impl Connection {
             return Ok(Fate::Close);
         }
         head.extend(&bytes[..count]);
-        let request = match parse(head) {
-            Ok(None) => return Ok(Fate::Open),
-            Ok(Some(request)) => Ok(request),
-            Err(status) => Err(status),
-        };
+        let Some(request) = parse(head).transpose() else { return Ok(Fate::Open) };
         self.phase = match site.answer(request, self.local, accepts_followers) {
             Answer::Response(bytes) => Phase::Response(Output::new(bytes)),
             Answer::Events(bytes) => Phase::Events(Some(Output::new(bytes))),

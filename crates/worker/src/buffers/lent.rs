@@ -67,35 +67,35 @@ impl Lent {
         buffer: Buffer<'_>,
         arenas: Option<&Arenas>,
     ) -> Result<SharedBuf, String> {
-        let name = match buffer {
+        let (name, file, location) = match buffer {
             Buffer::Inline(bytes) => return Ok(SharedBuf::copy_of(bytes)),
-            Buffer::Argument(location) => Buffer::Argument(location),
             Buffer::Result(_) => return Err(NOT_HERE.to_owned()),
-            Buffer::Foreign(file, location) => Buffer::Foreign(file, location),
+            Buffer::Argument(location) => (Buffer::Argument(location), None, location),
+            Buffer::Foreign(file, location) => {
+                (Buffer::Foreign(file, location), Some(file), location)
+            }
         };
         let Arenas { arguments, results, others } = arenas.ok_or(NOT_HERE)?;
+        let (offset, length) = range(location)?;
         let ended = Arc::new(AtomicBool::new(false));
         let guard = Some(Box::new(End(Arc::clone(&ended))) as Box<_>);
-        let (offset, length) = match name {
-            Buffer::Argument(location) | Buffer::Foreign(_, location) => range(location)?,
-            Buffer::Inline(_) | Buffer::Result(_) => return Err(NOT_HERE.to_owned()),
-        };
-        let found = match name {
-            Buffer::Foreign(file, _) if file.inode == results.reference().inode => {
-                SharedBuf::in_own_results(results, offset, length, guard).ok_or(NOT_HERE)?
+        let found = match file {
+            None => {
+                let arguments = arguments.as_ref().ok_or(NOT_HERE)?;
+                SharedBuf::in_argument(arguments, offset, length, guard)
             }
-            Buffer::Foreign(file, _) => {
+            Some(file) if file.inode == results.reference().inode => {
+                SharedBuf::in_own_results(results, offset, length, guard)
+            }
+            Some(file) => {
                 let arena = ArenaRef { inode: file.inode, length: file.size };
                 let arena = others.find(arena).map_err(|error| {
                     format!("cannot receive the shared memory of another worker: {error}")
                 })?;
-                SharedBuf::in_foreign(&arena, offset, length, guard).ok_or(NOT_HERE)?
-            }
-            _ => {
-                let arguments = arguments.as_ref().ok_or(NOT_HERE)?;
-                SharedBuf::in_argument(arguments, offset, length, guard).ok_or(NOT_HERE)?
+                SharedBuf::in_foreign(&arena, offset, length, guard)
             }
         };
+        let found = found.ok_or(NOT_HERE)?;
         self.current.push(Loan { name, ended });
         Ok(found)
     }
