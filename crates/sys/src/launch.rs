@@ -54,7 +54,7 @@ pub struct Launch<'a> {
     pub folder: Option<&'a CStr>,
     /// The entry in which the child lists itself for the guardian.
     pub slot: Option<&'a GroupSlot>,
-    /// What does not depend on the command line.
+    /// Settings that are not part of the command line.
     pub settings: LaunchSettings<'a>,
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::fork::Origin;
-use brigade_sys::sync::{Mutex, MutexGuard};
+use brigade_sys::sync::Mutex;
 use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::slots::{Section, SlotTable};
 
@@ -122,7 +122,7 @@ impl Sections {
     fn open(&self, limit: Duration) -> u64 {
         let now = clock::now();
         let due = now.saturating_add(limit);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.opened += 1;
         let number = state.opened;
         state.open.insert(number, Section { due, limit });
@@ -140,14 +140,14 @@ impl Sections {
     }
 
     fn close(&self, number: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.open.remove(&number).is_some() {
             self.publish(&state);
         }
     }
 
     fn clear(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.look.take().is_some() {
             self.is_known.store(false, Ordering::Relaxed);
             state.open.clear();
@@ -158,7 +158,7 @@ impl Sections {
     /// The host still checks this task at the time that it was notified of, and finds nothing.
     #[cold]
     fn forget_open(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.open.clear();
         self.publish(&state);
     }
@@ -170,10 +170,5 @@ impl Sections {
         self.slots.set_section(first);
         self.some_open.store(first.is_some(), Ordering::Relaxed);
         first.map_or(Monotonic::from_nanos(u64::MAX), |section| section.due)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics runs under this lock.
-        self.state.lock()
     }
 }

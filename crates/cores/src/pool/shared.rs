@@ -65,11 +65,11 @@ impl Shared {
         if self.is_copy() {
             return Bits::default();
         }
-        self.lock().allocator.free_cpus().clone()
+        self.state.lock().allocator.free_cpus().clone()
     }
 
     pub(super) fn waiting(&self) -> usize {
-        if self.is_copy() { 0 } else { self.lock().queue.len() }
+        if self.is_copy() { 0 } else { self.state.lock().queue.len() }
     }
 
     /// Grants a request at once if nothing waits before it.
@@ -77,7 +77,7 @@ impl Shared {
         if self.is_copy() {
             return Err(ReserveError::Forked);
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.check(&request)?;
         if !state.queue.is_empty() {
             return Err(ReserveError::Busy { request });
@@ -95,7 +95,7 @@ impl Shared {
             return Err(ReserveError::Forked);
         }
         let waiter = Arc::new(Waiter::new(request, ready));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.check(&request)?;
         state.queue.push_back(Arc::clone(&waiter));
         self.serve(state);
@@ -107,7 +107,7 @@ impl Shared {
         if self.is_copy() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.queue.len();
         state.queue.retain(|queued| !Arc::ptr_eq(queued, waiter));
         if state.queue.len() < before {
@@ -119,7 +119,7 @@ impl Shared {
         if self.is_copy() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // Unlocked under the lock: afterwards another thread of this process may have locked the
         // bytes again.
         let unlocked = self
@@ -142,7 +142,7 @@ impl Shared {
     /// Serves the queue, because other processes may have returned cores. Returns `true` if
     /// requests still wait.
     pub(super) fn recheck(&self) -> bool {
-        self.serve(self.lock());
+        self.serve(self.state.lock());
         self.waiting() > 0
     }
 
@@ -170,11 +170,6 @@ impl Shared {
             }
         }
         served
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No user code runs under the lock, and a panic of this crate leaves cores leased at worst.
-        self.state.lock()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
+use brigade_sys::sync::{Condvar, Mutex};
 
 use crate::allocator::Grant;
 use crate::request::CoreRequest;
@@ -26,17 +26,17 @@ impl Waiter {
     }
 
     pub(super) fn put(&self, grant: Grant) {
-        *self.lock() = Some(grant);
+        *self.grant.lock() = Some(grant);
     }
 
     pub(super) fn try_take(&self) -> Option<Grant> {
-        self.lock().take()
+        self.grant.lock().take()
     }
 
     /// Blocks until the request is granted or the deadline passes; without a deadline, as long as
     /// it takes.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Option<Grant> {
-        let mut grant = self.lock();
+        let mut grant = self.grant.lock();
         while grant.is_none() {
             grant =
                 match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
@@ -46,10 +46,6 @@ impl Waiter {
                 };
         }
         grant.take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Grant>> {
-        self.grant.lock()
     }
 }
 

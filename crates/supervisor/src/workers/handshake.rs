@@ -35,7 +35,7 @@ pub(crate) fn run(
     let supervisor = owner.supervisor();
     let settings = owner.settings();
     let phase = Phase::Handshake;
-    let deadline = clock::now().saturating_add(phase.limit(settings));
+    let deadline = clock::now().saturating_add(phase.limit(settings).0);
     // Rings need no folder, so they work even if the temporary folder is unusable.
     let pid = process.pid().unwrap_or(0);
     let folder = settings.connector.map(|connector| connector.folder(pid)).transpose();
@@ -104,7 +104,7 @@ impl<S: Supervised> Handshake<'_, S> {
             self.phase = Phase::Initializer;
             let now = clock::now();
             result.initializing = Some(now);
-            self.deadline = now.saturating_add(self.phase.limit(self.settings));
+            self.deadline = now.saturating_add(self.phase.limit(self.settings).0);
         }
         if has_setup || self.settings.sandbox.is_some() {
             match self.receive()? {
@@ -281,7 +281,8 @@ impl<S: Supervised> Handshake<'_, S> {
     }
 
     fn limit(&self) -> String {
-        format!("{:?} ({})", self.phase.limit(self.settings), self.phase.setting())
+        let (limit, setting) = self.phase.limit(self.settings);
+        format!("{limit:?} ({setting})")
     }
 }
 

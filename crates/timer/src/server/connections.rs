@@ -31,7 +31,7 @@ pub(super) struct Connections {
     listener: Listener,
     any_user: bool,
     poller: Arc<Poller>,
-    /// What was read, for the event loop to take.
+    /// Events for the event loop to take.
     pub(super) events: Vec<ConnectionEvent>,
     /// By token. A client's token is also its id, and its pidfd is watched under it.
     clients: HashMap<u64, Client>,

@@ -29,10 +29,11 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    pub(super) fn limit(self, settings: &Settings) -> Duration {
+    /// Returns the time that it may take, and the name of the setting.
+    pub(super) fn limit(self, settings: &Settings) -> (Duration, &'static str) {
         match self {
-            Self::Handshake => settings.start_timeout,
-            Self::Initializer => settings.setup.timeout,
+            Self::Handshake => (settings.start_timeout, "start_timeout"),
+            Self::Initializer => (settings.setup.timeout, "initializer_timeout"),
         }
     }
 
@@ -41,13 +42,6 @@ impl Phase {
         match self {
             Self::Handshake => "it did not complete the handshake",
             Self::Initializer => "its initializer did not return",
-        }
-    }
-
-    pub(super) fn setting(self) -> &'static str {
-        match self {
-            Self::Handshake => "start_timeout",
-            Self::Initializer => "initializer_timeout",
         }
     }
 }

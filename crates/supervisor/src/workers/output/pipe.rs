@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::now;
 use brigade_sys::pipes;
-use brigade_sys::sync::{Mutex, MutexGuard};
+use brigade_sys::sync::Mutex;
 use brigade_sys::wait::wait_writable;
 use brigade_wire::WorkerId;
 use tracing::info;
@@ -83,7 +83,7 @@ impl Pipe {
     /// Reads available bytes, at most about `limit`, and appends them to `into`. Returns `true` at
     /// the end of the stream. Forwarding the bytes is up to the output thread.
     pub(crate) fn read(&self, limit: usize, into: &mut Vec<u8>) -> bool {
-        let mut tail = self.lock_tail();
+        let mut tail = self.tail.lock();
         if self.is_closed() {
             return false;
         }
@@ -103,7 +103,7 @@ impl Pipe {
     pub(crate) fn read_rest(&self) -> (Vec<u8>, bool) {
         let mut rest = Vec::new();
         let is_end = self.is_closed() || self.read(MAX_REST, &mut rest);
-        let _tail = self.lock_tail();
+        let _tail = self.tail.lock();
         self.closed.store(true, Ordering::Release);
         (rest, is_end)
     }
@@ -121,13 +121,8 @@ impl Pipe {
 
     pub(crate) fn tail(&self) -> String {
         // It is in memory, so reading does not fail.
-        let bytes = self.lock_tail().captured().tail(TAIL).unwrap_or_default();
+        let bytes = self.tail.lock().captured().tail(TAIL).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    fn lock_tail(&self) -> MutexGuard<'_, Capture> {
-        // Nothing that panics runs under this lock.
-        self.tail.lock()
     }
 }
 

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
+use brigade_sys::sync::{Condvar, Mutex};
 
 use super::pipe::Pipe;
 use crate::workers::notes::Note;
@@ -57,7 +57,7 @@ impl OutputQueue {
     /// Adds an event. Returns `true` if the output thread has to be woken.
     #[must_use]
     pub(crate) fn note(&self, note: Note) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.waiting.len() >= MAX_ENTRIES {
             state.lost.events += 1;
             return false;
@@ -69,7 +69,7 @@ impl OutputQueue {
     /// [`next_surplus`](Self::next_surplus). Returns `true` if the output thread has to be woken,
     /// or the work if that thread has ended.
     pub(crate) fn keep(&self, note: Note) -> Result<bool, Note> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ended {
             return Err(note);
         }
@@ -79,19 +79,19 @@ impl OutputQueue {
 
     /// Takes work that must not be lost.
     pub(crate) fn next_kept(&self) -> Option<Note> {
-        self.lock().kept.pop_front()
+        self.state.lock().kept.pop_front()
     }
 
     /// Takes work that must not be lost, if there is too much of it for the output thread.
     pub(crate) fn next_surplus(&self) -> Option<Note> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.kept.len() > MAX_ENTRIES { state.kept.pop_front() } else { None }
     }
 
     /// Adds the rests of pipes. Returns the number of the entry after which all of them have been
     /// forwarded.
     pub(crate) fn push_rests(&self, rests: Vec<(Arc<Pipe>, Vec<u8>)>, is_awaited: bool) -> u64 {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for (pipe, mut bytes) in rests {
             let room = MAX_BYTES - state.bytes.min(MAX_BYTES);
             state.lost.bytes += bytes.len().saturating_sub(room) as u64;
@@ -107,7 +107,7 @@ impl OutputQueue {
     }
 
     pub(crate) fn next(&self) -> Option<Entry> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let entry = state.waiting.pop_front()?;
         if let Entry::Rest(_, bytes) = &entry {
             state.bytes -= bytes.len();
@@ -118,26 +118,26 @@ impl OutputQueue {
     /// Marks the entry that was taken last as done. Returns `true` if a thread waits for it.
     #[must_use]
     pub(crate) fn done(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.done += 1;
         self.done.notify_all();
         state.done == state.awaited
     }
 
     pub(crate) fn take_lost(&self) -> Option<LostEntries> {
-        let lost = mem::take(&mut self.lock().lost);
+        let lost = mem::take(&mut self.state.lock().lost);
         (lost != LostEntries::default()).then_some(lost)
     }
 
     pub(crate) fn is_done(&self, entry: u64) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.done >= entry || state.ended
     }
 
     /// Waits until an entry is done, for at most `bound`.
     pub(crate) fn wait_until_done(&self, entry: u64, bound: Duration) {
         let begin = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.done < entry && !state.ended {
             let left = bound.saturating_sub(begin.elapsed());
             if left.is_zero() {
@@ -149,13 +149,8 @@ impl OutputQueue {
 
     /// Records that the output thread has ended.
     pub(crate) fn end(&self) {
-        self.lock().ended = true;
+        self.state.lock().ended = true;
         self.done.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // Nothing that panics runs under this lock.
-        self.state.lock()
     }
 }
 
