@@ -121,8 +121,16 @@ impl Bits {
     }
 
     /// Returns the maximal intervals of numbers in the set, in ascending order.
-    pub(crate) fn runs(&self) -> Runs<'_> {
-        Runs { words: &self.words, next: 0 }
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let mut bits = self.iter().peekable();
+        std::iter::from_fn(move || {
+            let start = bits.next()?;
+            let mut end = start + 1;
+            while bits.next_if_eq(&end).is_some() {
+                end += 1;
+            }
+            Some(start..end)
+        })
     }
 
     fn trim(&mut self) {
@@ -145,44 +153,6 @@ impl Extend<usize> for Bits {
         for number in numbers {
             self.insert(number);
         }
-    }
-}
-
-pub(crate) struct Runs<'a> {
-    words: &'a [u64],
-    /// Everything below has been visited.
-    next: usize,
-}
-
-impl Runs<'_> {
-    /// Returns the first number from `start` on that is in the set (or is not, if `inverted`).
-    /// Without such a number, returns the end of the words.
-    fn seek(&self, start: usize, inverted: bool) -> usize {
-        let flip = if inverted { u64::MAX } else { 0 };
-        let mut word = start / WORD;
-        let mut mask = u64::MAX << (start % WORD);
-        while let Some(bits) = self.words.get(word) {
-            let found = (bits ^ flip) & mask;
-            if found != 0 {
-                return word * WORD + found.trailing_zeros() as usize;
-            }
-            word += 1;
-            mask = u64::MAX;
-        }
-        self.words.len() * WORD
-    }
-}
-
-impl Iterator for Runs<'_> {
-    type Item = Range<usize>;
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        let start = self.seek(self.next, false);
-        if start >= self.words.len() * WORD {
-            return None;
-        }
-        self.next = self.seek(start, true);
-        Some(start..self.next)
     }
 }
 

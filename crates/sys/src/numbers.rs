@@ -116,17 +116,23 @@ macro_rules! each {
     };
 }
 
+macro_rules! of_unit {
+    ($unit:expr, $numbers:expr) => {
+        match $unit.get() {
+            1 => Self::U8($numbers),
+            2 => Self::U16($numbers),
+            4 => Self::U32($numbers),
+            8 => Self::U64($numbers),
+            _ => Self::U128($numbers),
+        }
+    };
+}
+
 impl Numbers {
     /// Takes the memory of a vector.
     #[inline]
     pub fn of<N: Number>(numbers: Vec<N>) -> Self {
-        match Unit::of::<N>().get() {
-            1 => Self::U8(cast(numbers)),
-            2 => Self::U16(cast(numbers)),
-            4 => Self::U32(cast(numbers)),
-            8 => Self::U64(cast(numbers)),
-            _ => Self::U128(cast(numbers)),
-        }
+        of_unit!(Unit::of::<N>(), cast(numbers))
     }
 
     /// Returns the memory as a vector of another type.
@@ -143,26 +149,13 @@ impl Numbers {
 
     /// Returns a copy of bytes, as [`copied`] does.
     pub fn copy_of(bytes: &[u8], unit: Unit) -> Option<Self> {
-        Some(match unit.get() {
-            1 => Self::U8(copied(bytes)?),
-            2 => Self::U16(copied(bytes)?),
-            4 => Self::U32(copied(bytes)?),
-            8 => Self::U64(copied(bytes)?),
-            _ => Self::U128(copied(bytes)?),
-        })
+        Some(of_unit!(unit, copied(bytes)?))
     }
 
     /// Returns the size of a number.
     #[inline]
     pub fn unit(&self) -> Unit {
-        let bytes = match self {
-            Self::U8(_) => 1,
-            Self::U16(_) => 2,
-            Self::U32(_) => 4,
-            Self::U64(_) => 8,
-            Self::U128(_) => 16,
-        };
-        Unit(bytes)
+        each!(self, numbers => unit_of(numbers))
     }
 
     /// Returns how many numbers there are.
@@ -193,13 +186,7 @@ impl Numbers {
     /// Returns an empty vector with room for `count` numbers, in huge pages if it is large.
     #[inline]
     pub(crate) fn with_capacity(unit: Unit, count: usize) -> Self {
-        match unit.get() {
-            1 => Self::U8(vec_with_capacity(count)),
-            2 => Self::U16(vec_with_capacity(count)),
-            4 => Self::U32(vec_with_capacity(count)),
-            8 => Self::U64(vec_with_capacity(count)),
-            _ => Self::U128(vec_with_capacity(count)),
-        }
+        of_unit!(unit, vec_with_capacity(count))
     }
 
     /// Returns an empty vector with room for `length` bytes.
@@ -209,13 +196,7 @@ impl Numbers {
     /// be whole.
     pub(crate) fn try_with_room(unit: Unit, length: usize) -> io::Result<Self> {
         let count = unit.count(length).ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(match unit.get() {
-            1 => Self::U8(try_vec_with_capacity(count)?),
-            2 => Self::U16(try_vec_with_capacity(count)?),
-            4 => Self::U32(try_vec_with_capacity(count)?),
-            8 => Self::U64(try_vec_with_capacity(count)?),
-            _ => Self::U128(try_vec_with_capacity(count)?),
-        })
+        Ok(of_unit!(unit, try_vec_with_capacity(count)?))
     }
 
     /// Returns the memory behind the numbers.
@@ -237,6 +218,10 @@ impl Numbers {
         // SAFETY: the caller vouches for the numbers, and each pattern of bits is one.
         each!(self, numbers => unsafe { numbers.set_len(count) });
     }
+}
+
+fn unit_of<N: Number>(_: &[N]) -> Unit {
+    Unit::of::<N>()
 }
 
 /// Returns a vector with the same memory.

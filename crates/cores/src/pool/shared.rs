@@ -55,29 +55,28 @@ impl Shared {
         self.lock_file.as_ref()
     }
 
-    /// Returns `true` if this process is a forked copy. A thread that does not exist in the copy
-    /// may hold a lock, so this is checked before any lock is taken.
+    /// Returns `true` if this process is a forked copy.
     pub(super) fn is_copy(&self) -> bool {
         !self.origin.is_here()
     }
 
+    /// Returns the lock, or `None` in a forked copy, where a thread that does not exist may hold
+    /// it.
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.origin.is_here().then(|| self.state.lock())
+    }
+
     pub(super) fn free(&self) -> Bits {
-        if self.is_copy() {
-            return Bits::default();
-        }
-        self.state.lock().allocator.free_cpus().clone()
+        self.lock().map_or_else(Bits::default, |state| state.allocator.free_cpus().clone())
     }
 
     pub(super) fn waiting(&self) -> usize {
-        if self.is_copy() { 0 } else { self.state.lock().queue.len() }
+        self.lock().map_or(0, |state| state.queue.len())
     }
 
     /// Grants a request at once if nothing waits before it.
     pub(super) fn try_grant(&self, request: CoreRequest) -> Result<Grant, ReserveError> {
-        if self.is_copy() {
-            return Err(ReserveError::Forked);
-        }
-        let mut state = self.state.lock();
+        let mut state = self.lock().ok_or(ReserveError::Forked)?;
         state.check(&request)?;
         if !state.queue.is_empty() {
             return Err(ReserveError::Busy { request });
@@ -91,12 +90,9 @@ impl Shared {
         request: CoreRequest,
         ready: Option<Hook>,
     ) -> Result<Arc<Waiter>, ReserveError> {
-        if self.is_copy() {
-            return Err(ReserveError::Forked);
-        }
-        let waiter = Arc::new(Waiter::new(request, ready));
-        let mut state = self.state.lock();
+        let mut state = self.lock().ok_or(ReserveError::Forked)?;
         state.check(&request)?;
+        let waiter = Arc::new(Waiter::new(request, ready));
         state.queue.push_back(Arc::clone(&waiter));
         self.serve(state);
         Ok(waiter)
@@ -104,10 +100,7 @@ impl Shared {
 
     /// Removes a waiter from the queue. Those behind it may fit now.
     pub(super) fn withdraw(&self, waiter: &Arc<Waiter>) {
-        if self.is_copy() {
-            return;
-        }
-        let mut state = self.state.lock();
+        let Some(mut state) = self.lock() else { return };
         let before = state.queue.len();
         state.queue.retain(|queued| !Arc::ptr_eq(queued, waiter));
         if state.queue.len() < before {
@@ -116,10 +109,7 @@ impl Shared {
     }
 
     pub(crate) fn release(&self, taken: &Bits) {
-        if self.is_copy() {
-            return;
-        }
-        let mut state = self.state.lock();
+        let Some(mut state) = self.lock() else { return };
         // Unlocked under the lock: afterwards another thread of this process may have locked the
         // bytes again.
         let unlocked = self
@@ -142,7 +132,9 @@ impl Shared {
     /// Serves the queue, because other processes may have returned cores. Returns `true` if
     /// requests still wait.
     pub(super) fn recheck(&self) -> bool {
-        self.serve(self.state.lock());
+        if let Some(state) = self.lock() {
+            self.serve(state);
+        }
         self.waiting() > 0
     }
 

@@ -29,8 +29,8 @@ pub(super) fn enter(no_network: bool, view: Option<&View>) -> Result<(), Errno> 
         let (user, group) = (geteuid().as_raw(), getegid().as_raw());
         unshare(own | UnshareFlags::NEWUSER)?;
         write_own(c"/proc/self/setgroups", b"deny")?;
-        write_own(c"/proc/self/uid_map", Line::of(user).bytes())?;
-        write_own(c"/proc/self/gid_map", Line::of(group).bytes())?;
+        write_own(c"/proc/self/uid_map", line(user, &mut [0; 32]))?;
+        write_own(c"/proc/self/gid_map", line(group, &mut [0; 32]))?;
     }
     if let Some(view) = view {
         view.enter()?;
@@ -54,26 +54,13 @@ fn write_own(path: &std::ffi::CStr, text: &[u8]) -> Result<(), Errno> {
     if written == text.len() { Ok(()) } else { Err(Errno::IO) }
 }
 
-/// A line that maps a number to itself, without an allocation.
-struct Line {
-    text: [u8; 32],
-    length: usize,
-}
-
-impl Line {
-    fn of(number: u32) -> Self {
-        let mut text = [0; 32];
-        let mut rest = text.as_mut_slice();
-        let room = rest.len();
-        // Two numbers of at most ten digits fit.
-        let _ = write!(rest, "{number} {number} 1");
-        let length = room - rest.len();
-        Self { text, length }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.text[..self.length]
-    }
+/// Returns a line that maps a number to itself, without an allocation.
+fn line(number: u32, text: &mut [u8; 32]) -> &[u8] {
+    let mut rest = text.as_mut_slice();
+    // Two numbers of at most ten digits fit.
+    let _ = write!(rest, "{number} {number} 1");
+    let left = rest.len();
+    &text[..text.len() - left]
 }
 
 #[cfg(not(loom))]
@@ -107,8 +94,8 @@ mod tests {
 
     #[test]
     fn a_line_has_the_longest_numbers() {
-        assert_eq!(Line::of(u32::MAX).bytes(), b"4294967295 4294967295 1");
-        assert_eq!(Line::of(0).bytes(), b"0 0 1");
+        assert_eq!(line(u32::MAX, &mut [0; 32]), b"4294967295 4294967295 1");
+        assert_eq!(line(0, &mut [0; 32]), b"0 0 1");
     }
 
     #[test]
