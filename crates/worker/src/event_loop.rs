@@ -204,54 +204,67 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             };
             // A large value is stored, or is about to be offered.
             self.slots.leave();
-            let store = self.runner.calls.store(self.runner.arenas.as_ref());
-            let uncommon =
-                answer.map(|uncommon| store.outcome(*uncommon, &self.runner.calls.result));
-            sections::end_of_task();
-            forward::end_of_task();
-            if !self.lent.is_empty() {
-                self.lent.report(|message| self.reporter.send_unannounced(message))?;
-            }
-            let now = clock::now();
-            let nanos = now.as_nanos().saturating_sub(began.as_nanos());
-            let left = if self.turn == Turn::Copy { self.hand_over() } else { None };
-            let worn = match self.turn {
-                Turn::All => self.memory_limit.is_exceeded(),
-                Turn::Copy | Turn::Last => left.is_none(),
-            };
-            let end = FinishedInline { task, attempt, ring_index, run_time: nanos, began, worn };
-            match uncommon {
-                None => self.reporter.send_end(&end, &self.runner.calls.result)?,
-                Some(outcome) => {
-                    self.reporter.send_unannounced(&finished(&end, outcome))?;
-                    if let Some(offered) = self.runner.calls.offered.take() {
-                        self.reporter.announce()?;
-                        let other = offered.wait(&store, &mut self.runner.calls);
-                        let resent = other.map(|other| finished(&end, other));
-                        resent.map_or(Ok(()), |it| self.reporter.send_unannounced(&it))?;
-                    }
-                }
-            }
-            if self.turn != Turn::All {
-                self.reporter.announce()?;
-                return Ok(left.map_or(LoopEnd::Worn, LoopEnd::Done));
-            }
-            let behind = self.receiver.behind();
-            let left = nanos.saturating_mul(behind);
-            if behind > 1 && left > WAKE_UP {
-                let left = Duration::from_nanos(left);
-                self.reporter.sender.announce_later(now, left).map_err(LoopError::Send)?;
-            } else {
-                self.reporter.announce()?;
-            }
-            self.runner.calls.leftover = Numbers::default();
-            if !self.runner.calls.parts.is_empty() {
-                self.runner.calls.parts = Vec::new();
-            }
-            if self.runner.calls.result.capacity() > KEPT_BUFFER {
-                self.runner.calls.result = Vec::new();
+            let end = FinishedInline { task, attempt, ring_index, run_time: 0, began, worn: false };
+            if let Some(end) = self.end_task(end, answer)? {
+                return Ok(end);
             }
         }
+    }
+
+    /// Sends the outcome of a task that has just ended. Returns the end of the loop, if it was the
+    /// last one.
+    #[inline]
+    fn end_task(
+        &mut self,
+        mut end: FinishedInline,
+        answer: Answer,
+    ) -> Result<Option<LoopEnd>, LoopError> {
+        let store = self.runner.calls.store(self.runner.arenas.as_ref());
+        let uncommon = answer.map(|uncommon| store.outcome(*uncommon, &self.runner.calls.result));
+        sections::end_of_task();
+        forward::end_of_task();
+        if !self.lent.is_empty() {
+            self.lent.report(|message| self.reporter.send_unannounced(message))?;
+        }
+        let now = clock::now();
+        end.run_time = now.as_nanos().saturating_sub(end.began.as_nanos());
+        let left = if self.turn == Turn::Copy { self.hand_over() } else { None };
+        end.worn = match self.turn {
+            Turn::All => self.memory_limit.is_exceeded(),
+            Turn::Copy | Turn::Last => left.is_none(),
+        };
+        match uncommon {
+            None => self.reporter.send_end(&end, &self.runner.calls.result)?,
+            Some(outcome) => {
+                self.reporter.send_unannounced(&finished(&end, outcome))?;
+                if let Some(offered) = self.runner.calls.offered.take() {
+                    self.reporter.announce()?;
+                    let other = offered.wait(&store, &mut self.runner.calls);
+                    let resent = other.map(|other| finished(&end, other));
+                    resent.map_or(Ok(()), |it| self.reporter.send_unannounced(&it))?;
+                }
+            }
+        }
+        if self.turn != Turn::All {
+            self.reporter.announce()?;
+            return Ok(Some(left.map_or(LoopEnd::Worn, LoopEnd::Done)));
+        }
+        let behind = self.receiver.behind();
+        let left = end.run_time.saturating_mul(behind);
+        if behind > 1 && left > WAKE_UP {
+            let left = Duration::from_nanos(left);
+            self.reporter.sender.announce_later(now, left).map_err(LoopError::Send)?;
+        } else {
+            self.reporter.announce()?;
+        }
+        self.runner.calls.leftover = Numbers::default();
+        if !self.runner.calls.parts.is_empty() {
+            self.runner.calls.parts = Vec::new();
+        }
+        if self.runner.calls.result.capacity() > KEPT_BUFFER {
+            self.runner.calls.result = Vec::new();
+        }
+        Ok(None)
     }
 }
 

@@ -12,6 +12,7 @@ use brigade_wire::link::{LinkReceiver, LinkSender};
 
 use crate::bootstrap::{self, Connected, Link};
 use crate::buffers;
+use crate::control::Control;
 use crate::copies;
 use crate::early;
 use crate::event_loop::{EventLoop, LoopEnd};
@@ -119,30 +120,13 @@ fn work(
     if is_awaited {
         panic_capture::look_for_a_sandbox();
     }
-    let sent = match initialized {
-        Ok(()) if !is_awaited => Ok(()),
-        Ok(()) => {
-            let takes_descriptors = control.takes_descriptors();
-            control.send(&FromWorkerControl::Initialized { takes_descriptors })
-        }
-        Err(reason) if !is_awaited => {
-            report_end(&reason);
-            return exit_code::INITIALIZER;
-        }
-        Err(reason) => {
-            let sent = control.send(&FromWorkerControl::InitializerFailed { reason });
-            if sent.is_ok() {
-                return exit_code::INITIALIZER;
-            }
-            sent
-        }
-    };
-    // Otherwise the host would wait for the answer until the initializer times out.
-    if let Err(error) = sent {
-        report_end(&codec::chain(&error));
-        // Exit here without returning: descriptors that the initializer has closed must not be
-        // closed again.
-        process::exit(error.exit_code());
+    match &initialized {
+        result if is_awaited => answer(&control, result),
+        Ok(()) => {}
+        Err(reason) => report_end(reason),
+    }
+    if initialized.is_err() {
+        return exit_code::INITIALIZER;
     }
     let known = Arc::clone(&functions);
     sections::begin(slots.clone(), Arc::clone(&control));
@@ -178,4 +162,22 @@ fn work(
     // worker.
     drop(control);
     code
+}
+
+/// Tells the host, which waits for it, whether the worker is ready.
+fn answer(control: &Control, initialized: &Result<(), String>) {
+    let message = match initialized.clone() {
+        Ok(()) => {
+            let takes_descriptors = control.takes_descriptors();
+            FromWorkerControl::Initialized { takes_descriptors }
+        }
+        Err(reason) => FromWorkerControl::InitializerFailed { reason },
+    };
+    // Otherwise the host would wait for the answer until the initializer times out.
+    if let Err(error) = control.send(&message) {
+        report_end(&codec::chain(&error));
+        // Exit here without returning: descriptors that the initializer has closed must not be
+        // closed again.
+        process::exit(error.exit_code());
+    }
 }
