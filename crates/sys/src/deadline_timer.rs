@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -9,6 +10,7 @@ use rustix::time::{
 };
 
 use crate::clock::Monotonic;
+use crate::wait::timespec;
 
 /// A timer that becomes readable at its deadline: never earlier, and without the slack of a wait's
 /// timeout.
@@ -32,11 +34,7 @@ impl DeadlineTimer {
     pub fn set(&self, deadline: Option<Monotonic>) -> io::Result<()> {
         let value = deadline.map_or(ZERO, |deadline| {
             // Zero would disarm it; a deadline at the clock's zero has passed in any case.
-            let time = deadline.since_zero().max(std::time::Duration::from_nanos(1));
-            Timespec {
-                tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: i64::from(time.subsec_nanos()),
-            }
+            timespec(deadline.since_zero().max(Duration::from_nanos(1)))
         });
         let setting = Itimerspec { it_interval: ZERO, it_value: value };
         timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &setting)?;

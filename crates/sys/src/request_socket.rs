@@ -82,11 +82,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// Returns the effective user of this process.
-pub fn own_user() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
 /// Checks that the kernel identifies processes that connect.
 ///
 /// # Errors

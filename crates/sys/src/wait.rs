@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, retry_on_intr};
@@ -50,10 +51,14 @@ pub(crate) fn until<T>(
 
 /// Returns the time until the deadline for a system call.
 fn time_left(deadline: Monotonic) -> Timespec {
-    let left = deadline.saturating_since(now());
+    timespec(deadline.saturating_since(now()))
+}
+
+/// Returns a duration as system calls take it.
+pub(crate) fn timespec(time: Duration) -> Timespec {
     Timespec {
-        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(left.subsec_nanos()),
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(time.subsec_nanos()),
     }
 }
 

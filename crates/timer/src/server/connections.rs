@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::poller::Poller;
+use brigade_sys::private_folder::user_id;
 use brigade_sys::process::{ForeignProcess, is_shortage};
-use brigade_sys::request_socket::{Listener, Peer, Request as Packet, RequestSocket, own_user};
+use brigade_sys::request_socket::{Listener, Peer, Request as Packet, RequestSocket};
 
 use crate::machine::ClientId;
 use crate::request::{Answer, PACKET_LIMIT, Request, VERSION, packet};
@@ -145,7 +146,7 @@ impl Connections {
         let pid = process.pid();
         let reason = if pid == 0 {
             Some("the process is outside the server's pid namespace")
-        } else if !(self.any_user || user == own_user() || user == 0) {
+        } else if !(self.any_user || user == user_id() || user == 0) {
             Some("the process belongs to another user")
         } else {
             None

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock::now;
-use brigade_sys::request_socket::{Address, RequestSocket, own_user};
+use brigade_sys::private_folder::user_id;
+use brigade_sys::request_socket::{Address, RequestSocket};
 use brigade_testkit::{BOUND, Copied, Side, copy_process};
 use brigade_testkit_sys::misdeeds::drop_privileges;
 use brigade_timer::{LogReaper, TimerClient, TimerEvent};
@@ -31,7 +32,7 @@ fn a_flood_by_another_user_delays_no_client_and_no_deadline() {
     let (server, seen) = server(|settings| settings.reaper(LogReaper));
     let address = server.client().to_string();
     let floods: Vec<_> = (0..3).map(|_| flood(&address)).collect();
-    if own_user() == 0 {
+    if user_id() == 0 {
         let refused = seen.until(|event| matches!(event, TimerEvent::Refused { .. }));
         let TimerEvent::Refused { reason, .. } = refused else { unreachable!() };
         assert!(reason.starts_with("the process belongs to another user"), "{reason}");

@@ -180,26 +180,16 @@ impl Doorbell {
     /// [`Listener::Nobody`].
     #[inline]
     pub fn listen(&self, listener: Listener) {
-        let value = listener as u64;
-        let word = self.word(LISTENER);
-        // Callers that come one after the other mostly set what is set already, and storing it
-        // would take the page's cache line from the workers that have just read it.
-        if word.load(Ordering::Relaxed) != value {
-            word.store(value, Ordering::Relaxed);
-            if listener != Listener::Nobody {
-                // Pairs with the fences of `RemoteDoorbell::ring` and `ring_later`.
-                fence(Ordering::SeqCst);
-            }
+        if self.change(LISTENER, listener as u64) && listener != Listener::Nobody {
+            // Pairs with the fences of `RemoteDoorbell::ring` and `ring_later`.
+            fence(Ordering::SeqCst);
         }
     }
 
     /// Sets whether workers may spin, which makes sense while cores are left for them.
     #[inline]
     pub fn allow_spinning(&self, allowed: bool) {
-        let (word, value) = (self.word(MAY_SPIN), u64::from(allowed));
-        if word.load(Ordering::Relaxed) != value {
-            word.store(value, Ordering::Relaxed);
-        }
+        self.change(MAY_SPIN, u64::from(allowed));
     }
 
     /// Sets whether a worker that is about to sleep rings the collector thread although nobody
@@ -207,13 +197,9 @@ impl Doorbell {
     /// this call, unless `relies` is `false`.
     #[inline]
     pub fn rely_on_callers(&self, relies: bool) {
-        let (word, value) = (self.word(RELIES), u64::from(relies));
-        if word.load(Ordering::Relaxed) != value {
-            word.store(value, Ordering::Relaxed);
-            if relies {
-                // Pairs with the fence of `RemoteDoorbell::ring_before_sleep`.
-                fence(Ordering::SeqCst);
-            }
+        if self.change(RELIES, u64::from(relies)) && relies {
+            // Pairs with the fence of `RemoteDoorbell::ring_before_sleep`.
+            fence(Ordering::SeqCst);
         }
     }
 
@@ -232,9 +218,17 @@ impl Doorbell {
         &self.page
     }
 
+    /// Stores a value if it is another one. Returns `true` if so.
     #[inline]
-    fn word(&self, index: usize) -> &AtomicU64 {
-        &self.page.words()[index]
+    fn change(&self, index: usize, value: u64) -> bool {
+        let word = &self.page.words()[index];
+        // Callers that come one after the other mostly set what is set already, and storing it
+        // would take the page's cache line from the workers that have just read it.
+        let changes = word.load(Ordering::Relaxed) != value;
+        if changes {
+            word.store(value, Ordering::Relaxed);
+        }
+        changes
     }
 }
 

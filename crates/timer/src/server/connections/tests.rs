@@ -29,7 +29,7 @@ impl TestServer {
         let client = RequestSocket::connect(&self.address, deadline).expect("room");
         let (socket, peer) = self.connections.listener.accept().expect("room").expect("a client");
         let mut peer = peer.expect("a pidfd of it");
-        peer.user = own_user().wrapping_add(1).max(1);
+        peer.user = user_id().wrapping_add(1).max(1);
         self.connections.admit(socket, peer).expect("no shortage");
         (client, std::mem::take(&mut self.connections.events))
     }
