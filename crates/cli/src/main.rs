@@ -126,7 +126,7 @@ fn execute(command: Command) -> Result<u8, Report> {
         Command::Node(node) => return node::run(&node),
         Command::Cluster(command) => return cluster::run(&command),
         Command::ServeCommands { host, sandbox, limits } => {
-            remote::serve(host, &sandbox.rights(), limits.resources());
+            remote::serve(host, &sandbox, limits);
             return Err(miette::miette!(
                 "this command is started by `brigade node --allow-commands`"
             ));

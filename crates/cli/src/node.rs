@@ -9,8 +9,8 @@ use brigade::pool::Encoded;
 use brigade::{Key, Pool, PoolBuilder};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
-use crate::arguments;
-use crate::confine::{self, Resources};
+use crate::arguments::{self, LimitOptions};
+use crate::confine;
 use crate::each::Each;
 use crate::remote::{self, COMMAND};
 
@@ -37,8 +37,8 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
     let endpoint = options.login.endpoint(options.nats.as_deref())?;
     let mut pool = Pool::builder().worker_command(&command);
     if !options.allow_commands {
-        pool = pool.limits(resources(options).limits());
-        pool = pool.each(options.sandbox.rights().sandbox(), PoolBuilder::sandbox);
+        pool = pool.limits(limits(options).made());
+        pool = pool.each(options.sandbox.made(), PoolBuilder::sandbox);
     }
     let mut node = Node::builder()
         .endpoint(endpoint)
@@ -76,7 +76,7 @@ fn command_worker(options: &arguments::Node) -> Result<Command, Report> {
     let host = options.name.clone().unwrap_or_else(Node::host_name);
     let mut command = Command::new(program);
     // Checked here, where somebody reads it.
-    let made = confine::confinement(&options.sandbox.rights(), resources(options));
+    let made = confine::confinement(&options.sandbox, limits(options));
     made.map_err(|problem| miette!("{problem}"))?;
     command.arg("serve-commands").arg(host).args(options.sandbox.words());
     if let Some(bytes) = options.task_memory {
@@ -88,9 +88,9 @@ fn command_worker(options: &arguments::Node) -> Result<Command, Report> {
     Ok(command)
 }
 
-fn resources(options: &arguments::Node) -> Resources {
+fn limits(options: &arguments::Node) -> LimitOptions {
     let (memory, cpu_time) = (options.task_memory, options.task_cpu_time);
-    Resources { memory, cpu_time, ..Resources::default() }
+    LimitOptions { memory, cpu_time, ..LimitOptions::default() }
 }
 
 /// Asks a worker which functions its program has registered.

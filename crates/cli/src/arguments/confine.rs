@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use brigade::{Limits, Sandbox};
 use clap::{Args, ValueHint};
 
 use super::values::{parse_number, parse_seconds, parse_size};
-use crate::confine::{Level, Resources, Rights};
+use crate::confine::Level;
+use crate::each::Each;
 
-/// The options of sandboxes.
-#[derive(Debug, Clone, Default, Args)]
+/// The options of sandboxes, which job files have as fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub(crate) struct SandboxOptions {
     /// Run each job in a sandbox, which the kernel enforces. The programs of the system can be
@@ -48,8 +50,8 @@ pub(crate) struct SandboxOptions {
     pub(crate) best_effort: bool,
 }
 
-/// The options of limits.
-#[derive(Debug, Clone, Default, Args)]
+/// The options of limits, which job files have as fields.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitOptions {
     /// End a job that takes more memory than this, such as 512M or 2G
@@ -77,17 +79,21 @@ impl SandboxOptions {
         paths.any(|path| path.as_os_str().as_encoded_bytes().contains(&b'{'))
     }
 
-    pub(crate) fn rights(&self) -> Rights {
-        Rights {
-            level: self.sandbox,
-            read: self.read.clone(),
-            write: self.write.clone(),
-            execute: self.execute.clone(),
-            connect: self.connect.clone(),
-            calls: self.allow_call.clone(),
-            isolate: self.isolate,
-            best_effort: self.best_effort,
-        }
+    /// Returns the sandbox, if there is one.
+    pub(crate) fn made(&self) -> Option<Sandbox> {
+        let sandbox = match self.sandbox? {
+            Level::NoNetwork => Sandbox::no_network(),
+            Level::ReadOnly => Sandbox::read_only(),
+            Level::Strict => Sandbox::strict(),
+        };
+        let sandbox = sandbox
+            .each(&self.read, Sandbox::read)
+            .each(&self.write, Sandbox::write)
+            .each(&self.execute, Sandbox::execute)
+            .each(self.connect.iter().copied(), Sandbox::connect)
+            .each(&self.allow_call, Sandbox::allow_call);
+        let sandbox = if self.isolate { sandbox.isolate() } else { sandbox };
+        Some(if self.best_effort { sandbox.best_effort() } else { sandbox })
     }
 
     /// Returns the options again as words, for a process of this program.
@@ -113,8 +119,12 @@ impl SandboxOptions {
 }
 
 impl LimitOptions {
-    pub(crate) fn resources(&self) -> Resources {
-        let Self { memory, cpu_time, file_size, processes } = *self;
-        Resources { memory, cpu_time, file_size, processes }
+    /// Returns the limits.
+    pub(crate) fn made(self) -> Limits {
+        Limits::new()
+            .each(self.memory, Limits::memory)
+            .each(self.cpu_time, Limits::cpu_time)
+            .each(self.file_size, Limits::file_size)
+            .each(self.processes, Limits::processes)
     }
 }

@@ -10,8 +10,8 @@ use brigade::runner::Job;
 use miette::{IntoDiagnostic, Report, miette};
 
 use super::{Entry, Fetch, Fetched, Input, Problem};
-use crate::arguments::{JobOptions, Run};
-use crate::confine::{Resources, Rights, confinement};
+use crate::arguments::{JobOptions, LimitOptions, Run, SandboxOptions};
+use crate::confine::confinement;
 use crate::each::Each;
 use crate::printer::Tag;
 use crate::template::{Grammar, Template, TemplateError};
@@ -31,8 +31,8 @@ pub(crate) struct Adjustments {
 #[derive(Debug, Clone)]
 struct Confined {
     /// Without the paths.
-    rights: Rights,
-    resources: Resources,
+    sandbox: SandboxOptions,
+    limits: LimitOptions,
     /// Those to read, to write and to execute.
     paths: [Vec<Template>; 3],
 }
@@ -89,8 +89,8 @@ impl Adjustments {
             job = job.env(name, OsStr::from_bytes(&value.line(number, arguments)?));
         }
         if let Some(confined) = &self.confined {
-            let rights = confined.rights(number, arguments)?;
-            let made = confinement(&rights, confined.resources);
+            let sandbox = confined.sandbox(number, arguments)?;
+            let made = confinement(&sandbox, confined.limits);
             let made = made.map_err(|problem| format!("job {number}: {problem}"))?;
             job = job.each(made, Job::confinement);
         }
@@ -101,27 +101,31 @@ impl Adjustments {
 
 impl Confined {
     fn new(options: &Run, grammar: &Grammar) -> Result<Self, Report> {
-        let mut rights = options.sandbox.rights();
+        let mut sandbox = options.sandbox.clone();
         let parsed = |option, paths: &mut Vec<PathBuf>| {
             let texts =
                 paths.drain(..).map(|path| text_of_start(option, path.as_os_str(), grammar));
             texts.collect::<Result<Vec<_>, _>>()
         };
         let paths = [
-            parsed("--read", &mut rights.read)?,
-            parsed("--write", &mut rights.write)?,
-            parsed("--execute", &mut rights.execute)?,
+            parsed("--read", &mut sandbox.read)?,
+            parsed("--write", &mut sandbox.write)?,
+            parsed("--execute", &mut sandbox.execute)?,
         ];
-        Ok(Self { rights, resources: options.limits.resources(), paths })
+        Ok(Self { sandbox, limits: options.limits, paths })
     }
 
-    fn rights(&self, number: u64, arguments: &[OsString]) -> Result<Rights, TemplateError> {
+    fn sandbox(
+        &self,
+        number: u64,
+        arguments: &[OsString],
+    ) -> Result<SandboxOptions, TemplateError> {
         let path = |text: &Template| {
             text.line(number, arguments).map(|path| PathBuf::from(OsString::from_vec(path)))
         };
         let filled = |texts: &Vec<Template>| texts.iter().map(path).collect::<Result<Vec<_>, _>>();
         let [read, write, execute] = self.paths.each_ref().map(filled);
-        Ok(Rights { read: read?, write: write?, execute: execute?, ..self.rights.clone() })
+        Ok(SandboxOptions { read: read?, write: write?, execute: execute?, ..self.sandbox.clone() })
     }
 }
 

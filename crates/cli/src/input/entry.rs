@@ -9,8 +9,8 @@ use std::time::Duration;
 use brigade::runner::{Confinement, Job, Stdin};
 use serde::Deserialize;
 
-use crate::arguments::parse_size;
-use crate::confine::{self, Level, Resources, Rights};
+use crate::arguments::{LimitOptions, SandboxOptions, parse_size};
+use crate::confine::{self, Level};
 use crate::each::Each;
 
 /// The description of a job in a TOML file or on a line of JSON. Missing fields are taken from the
@@ -173,21 +173,21 @@ impl Specification {
         fn list<T: Clone>(own: Option<&Vec<T>>, other: Option<&Vec<T>>) -> Vec<T> {
             own.or(other).cloned().unwrap_or_default()
         }
-        let rights = Rights {
-            level: self.sandbox.or(defaults.sandbox),
+        let sandbox = SandboxOptions {
+            sandbox: self.sandbox.or(defaults.sandbox),
             read: list(self.read.as_ref(), defaults.read.as_ref()),
             write: list(self.write.as_ref(), defaults.write.as_ref()),
             execute: list(self.execute.as_ref(), defaults.execute.as_ref()),
-            calls: list(self.allow_call.as_ref(), defaults.allow_call.as_ref()),
+            allow_call: list(self.allow_call.as_ref(), defaults.allow_call.as_ref()),
             isolate: self.isolate.or(defaults.isolate).unwrap_or(false),
-            ..Rights::default()
+            ..SandboxOptions::default()
         };
-        let resources = Resources {
+        let limits = LimitOptions {
             memory: self.memory.or(defaults.memory).map(|Size(bytes)| bytes),
             cpu_time: self.cpu_time.or(defaults.cpu_time).map(|Time(time)| time),
-            ..Resources::default()
+            ..LimitOptions::default()
         };
-        confine::confinement(&rights, resources)
+        confine::confinement(&sandbox, limits)
     }
 
     /// Returns the confinement of jobs that set nothing of their own, which is made once.

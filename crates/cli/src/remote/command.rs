@@ -18,7 +18,8 @@ use brigade::{Key, worker};
 use brigade_base::stable_hash;
 use serde::{Deserialize, Serialize};
 
-use crate::confine::{self, Resources, Rights};
+use crate::arguments::{LimitOptions, SandboxOptions};
+use crate::confine;
 use crate::each::Each;
 
 /// The function. Its version changes with the types.
@@ -86,9 +87,9 @@ enum End {
 const CANNOT_EXECUTE: i32 = 126;
 
 /// Serves commands in a worker process of a node with this name. Returns if this process is none.
-pub(crate) fn serve(host: String, rights: &Rights, resources: Resources) {
+pub(crate) fn serve(host: String, sandbox: &SandboxOptions, limits: LimitOptions) {
     HOST.get_or_init(|| host);
-    CONFINEMENT.get_or_init(|| confine::confinement(rights, resources));
+    CONFINEMENT.get_or_init(|| confine::confinement(sandbox, limits));
     worker::Server::new().register(&COMMAND).run();
 }
 

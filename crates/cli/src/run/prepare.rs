@@ -80,7 +80,7 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         None => builder.unpinned(),
     };
     if !options.sandbox.differs() {
-        let made = confine::confinement(&options.sandbox.rights(), options.limits.resources());
+        let made = confine::confinement(&options.sandbox, options.limits);
         let made = made.map_err(|problem| miette!("{problem}"))?;
         builder = builder.each(made, Builder::confinement);
     }
