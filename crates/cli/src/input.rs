@@ -27,7 +27,7 @@ pub(crate) use records::{LineRows, Records};
 pub(crate) use rows::{Columns, OpenQuote, Row, RowReader, Rules, Trim};
 pub(crate) use shuffle::shuffled;
 pub(crate) use sources::{Contents, List, ListError, Separators, split};
-pub(crate) use stream::{Framing, Lines};
+pub(crate) use stream::{Framing, Lines, receive};
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -72,13 +72,8 @@ pub(crate) type Problem = Box<dyn Error + Send + Sync>;
 
 /// An input that yields jobs.
 pub(crate) trait Input {
-    /// Returns the next job without waiting for it.
-    fn fetch(&mut self) -> Fetched;
-
-    /// Waits for the next job and returns it.
-    fn fetch_blocking(&mut self) -> Fetched {
-        self.fetch()
-    }
+    /// Returns the next job, and waits for it if `waits` is set.
+    fn next(&mut self, waits: bool) -> Fetched;
 
     /// Returns the number of jobs still to come, if known.
     fn remaining(&self) -> Option<u64>;
@@ -106,7 +101,7 @@ impl Ready {
 }
 
 impl Input for Ready {
-    fn fetch(&mut self) -> Fetched {
+    fn next(&mut self, _: bool) -> Fetched {
         Ok(self.0.next().map_or(Fetch::End, |entry| Fetch::Entry(Box::new(entry))))
     }
 

@@ -28,7 +28,7 @@ use brigade::runner::{BlockStreams, InputBlock, Stdin, Stopper};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
 use crate::descriptors::{most_blocks, most_streams};
-use crate::input::{Fetch, Fetched, Input};
+use crate::input::{Fetch, Fetched, Input, receive};
 use boundary::Boundary;
 use cutter::{Amount, Cutter};
 use gate::Gate;
@@ -116,19 +116,12 @@ impl Blocks {
 }
 
 impl Input for Blocks {
-    fn fetch(&mut self) -> Fetched {
+    fn next(&mut self, waits: bool) -> Fetched {
         // The thread may wait for more of a stream that nobody needs.
         let are_over = || self.streams.as_ref().is_some_and(BlockStreams::are_over);
-        match self.receiver.try_recv() {
+        match receive(&self.receiver, waits) {
             Ok(stdin) => self.command.job(stdin?),
             Err(TryRecvError::Empty) if !are_over() => Ok(Fetch::Later),
-            Err(_) => Ok(Fetch::End),
-        }
-    }
-
-    fn fetch_blocking(&mut self) -> Fetched {
-        match self.receiver.recv() {
-            Ok(stdin) => self.command.job(stdin?),
             Err(_) => Ok(Fetch::End),
         }
     }

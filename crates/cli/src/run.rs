@@ -138,7 +138,7 @@ fn sinks(
 /// Prints the commands as lines that a shell understands.
 fn dry_run(mut input: Box<dyn Input>) -> Result<u8, Report> {
     let mut stdout = io::BufWriter::new(Patient(io::stdout().lock()));
-    while let Fetch::Entry(entry) = input.fetch_blocking().map_err(|error| miette!("{error}"))? {
+    while let Fetch::Entry(entry) = input.next(true).map_err(|error| miette!("{error}"))? {
         // The slot is not known in advance.
         let command = entry.job.with_slot("{%}").to_line();
         stdout.write_all(command.as_bytes()).into_diagnostic()?;

@@ -161,24 +161,15 @@ impl Adjusted {
     pub(crate) fn new(input: Box<dyn Input>, adjustments: Adjustments) -> Self {
         Self { input, adjustments }
     }
+}
 
-    fn adjust(&self, mut fetch: Fetch) -> Fetched {
+impl Input for Adjusted {
+    fn next(&mut self, waits: bool) -> Fetched {
+        let mut fetch = self.input.next(waits)?;
         if let Fetch::Entry(entry) = &mut fetch {
             self.adjustments.apply(entry)?;
         }
         Ok(fetch)
-    }
-}
-
-impl Input for Adjusted {
-    fn fetch(&mut self) -> Fetched {
-        let fetch = self.input.fetch()?;
-        self.adjust(fetch)
-    }
-
-    fn fetch_blocking(&mut self) -> Fetched {
-        let fetch = self.input.fetch_blocking()?;
-        self.adjust(fetch)
     }
 
     fn remaining(&self) -> Option<u64> {

@@ -20,7 +20,9 @@ impl Commands {
     pub(crate) fn new(lines: Lines, is_json: bool) -> Self {
         Self { lines, is_json, next_number: 1 }
     }
+}
 
+impl Input for Commands {
     fn next(&mut self, waits: bool) -> Fetched {
         let line = match self.lines.next(waits)? {
             Fetch::Entry(line) => line,
@@ -37,16 +39,6 @@ impl Commands {
         };
         let entry = Entry::new(number, job.number(number), vec![argument]);
         Ok(Fetch::Entry(Box::new(entry)))
-    }
-}
-
-impl Input for Commands {
-    fn fetch(&mut self) -> Fetched {
-        self.next(false)
-    }
-
-    fn fetch_blocking(&mut self) -> Fetched {
-        self.next(true)
     }
 
     fn remaining(&self) -> Option<u64> {

@@ -73,7 +73,9 @@ impl Jobs {
         let ready = self.groups.ready().saturating_mul(self.sharing.most.max(1));
         (ready + self.groups.pending().len()) as u64
     }
+}
 
+impl Input for Jobs {
     fn next(&mut self, waits: bool) -> Fetched {
         let rows = loop {
             if let Some(rows) = self.groups.pop() {
@@ -92,16 +94,6 @@ impl Jobs {
             if self.sharing.most == 0 { Vec::new() } else { rows.concat() };
         let job = self.template.job(number, &arguments)?;
         Ok(Fetch::Entry(Box::new(Entry::new(number, job, arguments))))
-    }
-}
-
-impl Input for Jobs {
-    fn fetch(&mut self) -> Fetched {
-        self.next(false)
-    }
-
-    fn fetch_blocking(&mut self) -> Fetched {
-        self.next(true)
     }
 
     fn remaining(&self) -> Option<u64> {

@@ -8,7 +8,7 @@ use super::{Entry, Fetch, Input, Problem, Ready};
 /// numbers.
 pub(crate) fn shuffled(mut input: Box<dyn Input>, seed: u64) -> Result<Ready, Problem> {
     let mut entries = Vec::new();
-    while let Fetch::Entry(entry) = input.fetch_blocking()? {
+    while let Fetch::Entry(entry) = input.next(true)? {
         entries.push(*entry);
     }
     shuffle(&mut entries, seed);

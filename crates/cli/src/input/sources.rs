@@ -70,17 +70,14 @@ impl Separators {
     /// Returns `true` for the start of a list of files, and `false` for one of words; then `true`
     /// if the list is linked.
     fn parse(&self, word: &OsStr) -> Option<(bool, bool)> {
-        let is = |separator: &OsStr, suffix: &[u8]| {
-            word.as_bytes().strip_prefix(separator.as_bytes()) == Some(suffix)
-        };
-        [(false, &self.words), (true, &self.files)].into_iter().find_map(
-            |(has_files, separator)| {
-                [(false, &b""[..]), (true, b"+")]
-                    .into_iter()
-                    .find(|(_, suffix)| is(separator, suffix))
-                    .map(|(is_linked, _)| (has_files, is_linked))
-            },
-        )
+        let linked =
+            |separator: &OsString| match word.as_bytes().strip_prefix(separator.as_bytes())? {
+                b"" => Some(false),
+                b"+" => Some(true),
+                _ => None,
+            };
+        let words = linked(&self.words).map(|is_linked| (false, is_linked));
+        words.or_else(|| linked(&self.files).map(|is_linked| (true, is_linked)))
     }
 }
 
@@ -109,21 +106,13 @@ impl List {
                 } else {
                     File::open(&file).map(|file| Box::new(file) as Box<dyn Read>)
                 };
-                let mut open = Ok(());
-                let take = |line| match reader.push(line) {
-                    Ok(row) => {
-                        rows.extend(row);
-                        !reader.is_over()
-                    }
-                    Err(error) => {
-                        open = Err(error);
-                        false
-                    }
+                let take = |line| -> Result<_, OpenQuote> {
+                    rows.extend(reader.push(line)?);
+                    Ok(!reader.is_over())
                 };
-                opened.and_then(|opened| framing.each(opened, take)).map_err(|source| {
-                    ListError::Read { file: file.display().to_string(), source }
-                })?;
-                open?;
+                let read = opened.and_then(|opened| framing.each(opened, take));
+                let cannot = |source| ListError::Read { file: file.display().to_string(), source };
+                read.map_err(cannot)??;
             }
         }
         rows.extend(reader.finish()?);

@@ -141,12 +141,7 @@ impl Lines {
                     return Ok(Fetch::Entry(line.to_vec()));
                 }
             }
-            let batch = if waits {
-                self.batches.recv().map_err(|_| TryRecvError::Disconnected)
-            } else {
-                self.batches.try_recv()
-            };
-            match batch {
+            match receive(&self.batches, waits) {
                 Ok(batch) => (self.batch, self.position) = (batch?, 0),
                 Err(TryRecvError::Empty) => return Ok(Fetch::Later),
                 Err(TryRecvError::Disconnected) => return Ok(Fetch::End),
@@ -186,16 +181,26 @@ impl Lines {
     }
 }
 
+/// Receives a message, and waits for it if `waits` is set.
+pub(crate) fn receive<T>(from: &Receiver<T>, waits: bool) -> Result<T, TryRecvError> {
+    if waits { from.recv().map_err(|_| TryRecvError::Disconnected) } else { from.try_recv() }
+}
+
 impl Framing {
-    /// Passes each line of `reader` to `take`, until it returns `false`.
-    pub(crate) fn each(
+    /// Passes each line of `reader` to `take`, until it returns `false` or an error.
+    pub(crate) fn each<E>(
         &self,
         reader: impl Read,
-        mut take: impl FnMut(Vec<u8>) -> bool,
-    ) -> io::Result<()> {
-        let mut result = Ok(());
+        mut take: impl FnMut(Vec<u8>) -> Result<bool, E>,
+    ) -> io::Result<Result<(), E>> {
+        let mut result = Ok(Ok(()));
         read(reader, &self.delimiter, |batch| match batch {
-            Ok(batch) => self.lines(&batch).all(|line| take(line.to_vec())),
+            Ok(batch) => self.lines(&batch).all(|line| {
+                take(line.to_vec()).unwrap_or_else(|error| {
+                    result = Ok(Err(error));
+                    false
+                })
+            }),
             Err(error) => {
                 result = Err(error);
                 false
@@ -295,7 +300,8 @@ mod tests {
             let mut lines = Vec::new();
             let framing = Framing { delimiter: delimiter.clone().into(), skips_blank: false };
             let reader = SlowReader(text.clone().into_bytes(), step);
-            framing.each(reader, |line| { lines.push(line); true }).expect("no error");
+            let taken = framing.each(reader, |line| { lines.push(line); Ok::<_, ()>(true) });
+            assert!(matches!(taken, Ok(Ok(()))));
             let mut expected: Vec<Vec<u8>> =
                 text.split(&delimiter).map(|line| line.as_bytes().to_vec()).collect();
             // What follows the last delimiter is a line only if there is something.

@@ -40,7 +40,7 @@ impl Parts {
 }
 
 impl Input for Parts {
-    fn fetch(&mut self) -> Fetched {
+    fn next(&mut self, _: bool) -> Fetched {
         let Some(part) = self.waiting.next() else { return Ok(Fetch::End) };
         self.command.job(Stdin::Part(part))
     }

@@ -109,14 +109,10 @@ impl Drop for Stream {
 }
 
 impl Input for Teed {
-    fn fetch(&mut self) -> Fetched {
-        let fetch = self.jobs.fetch()?;
-        self.with_stdin(fetch)
-    }
-
-    /// Used without a run: nobody reads the stream.
-    fn fetch_blocking(&mut self) -> Fetched {
-        self.jobs.fetch_blocking()
+    /// Only jobs of a run are not waited for, and only they get the stream.
+    fn next(&mut self, waits: bool) -> Fetched {
+        let fetch = self.jobs.next(waits)?;
+        if waits { Ok(fetch) } else { self.with_stdin(fetch) }
     }
 
     fn remaining(&self) -> Option<u64> {

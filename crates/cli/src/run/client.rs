@@ -60,7 +60,7 @@ impl RunClient {
 
     fn supply(&mut self) -> Result<Supply, Problem> {
         loop {
-            let entry = match self.input.fetch()? {
+            let entry = match self.input.next(false)? {
                 Fetch::Entry(entry) => entry,
                 Fetch::Later => return Ok(Supply::Later),
                 Fetch::End => {

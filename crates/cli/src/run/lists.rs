@@ -3,7 +3,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -14,7 +14,7 @@ use miette::{IntoDiagnostic, Report, miette};
 use crate::arguments::{ListOptions, Run};
 use crate::input::{
     Combinations, Contents, Dimension, Fetch, Framing, Jobs, LineRows, Lines, List, ListError,
-    OpenQuote, Records, Row, RowReader, check_lists, cycled, linked, split,
+    Records, Row, RowReader, check_lists, cycled, linked, split,
 };
 use crate::patient::Patient;
 use crate::template::{Grammar, Template};
@@ -139,43 +139,31 @@ fn count(
     unchecked: Option<u64>,
 ) -> io::Result<Result<(u64, u64), ListError>> {
     let mut duplicates: Duplicates<u64> = Duplicates::default();
-    let (mut lines, mut rows, mut problem) = (0, 0_u64, None);
-    let mut take = |row: Result<Option<Row>, OpenQuote>| {
-        let row = match row {
-            Ok(Some(row)) => row,
-            Ok(None) => return true,
-            Err(error) => {
-                problem = Some(error.into());
-                return false;
-            }
-        };
+    let (mut lines, mut rows) = (0, 0_u64);
+    let mut take = |row: Option<Row>| -> Result<(), ListError> {
+        let Some(row) = row else { return Ok(()) };
         rows += 1;
         if let Some(number) = unchecked.and_then(|unchecked| rows.checked_sub(unchecked))
             && number > 0
             && let Some(first) = duplicates.add(hash_of(&row), number)
         {
             let value = row.join(OsStr::new(" ")).display().to_string();
-            problem = Some(ListError::Duplicate { list: 1, first, second: number, value });
+            return Err(ListError::Duplicate { list: 1, first, second: number, value });
         }
-        problem.is_none()
+        Ok(())
     };
-    framing.each(file, |line| {
+    let read = framing.each(file, |line| {
         lines += 1;
-        take(reader.push(line)) && !reader.is_over()
+        take(reader.push(line)?)?;
+        Ok(!reader.is_over())
     })?;
-    take(reader.finish());
-    Ok(match problem {
-        Some(error) => Err(error),
-        None => Ok((lines, rows)),
-    })
+    Ok(read.and_then(|()| take(reader.finish()?)).map(|()| (lines, rows)))
 }
 
 /// Returns a hash of 64 bits: among a million different values, two collide in one of 37 million
 /// lists.
 pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
 }
 
 /// Returns the combinations of several lists, which are read first.

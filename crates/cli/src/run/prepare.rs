@@ -200,7 +200,7 @@ pub(super) fn check(
         Ok(error) => error.into_report(&file.display().to_string()),
         Err(error) => miette!("{error}"),
     };
-    while let Fetch::Entry(entry) = jobs.fetch_blocking().map_err(wrong)? {
+    while let Fetch::Entry(entry) = jobs.next(true).map_err(wrong)? {
         runner.check(&entry.job, entry.number).map_err(explain::run_error)?;
         resume.has(entry.number, &entry.job);
     }
@@ -243,19 +243,19 @@ fn count_jobs(
     allows_duplicates: bool,
 ) -> io::Result<Result<u64, Report>> {
     let mut duplicates: Duplicates<u64> = Duplicates::default();
-    let (mut number, mut duplicate) = (0, None);
-    framing.each(file, |line| {
+    let mut number = 0;
+    let read = framing.each(file, |line| {
         number += 1;
         if !allows_duplicates && let Some(first) = duplicates.add(lists::hash_of(&line), number) {
-            duplicate = Some(miette!(
+            return Err(miette!(
                 help = "remove one of them, or use --allow-duplicates",
                 "job {number} is the same as job {first}: {:.200}",
                 String::from_utf8_lossy(&line)
             ));
         }
-        duplicate.is_none()
+        Ok(true)
     })?;
-    Ok(duplicate.map_or(Ok(number), Err))
+    Ok(read.map(|()| number))
 }
 
 /// Opens the log, and calls `check` before it removes anything but an incomplete line.
