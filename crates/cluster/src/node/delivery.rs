@@ -1,33 +1,17 @@
 //! Messages that the server sends in answer to requests for tasks.
 
 use async_nats::{Message, StatusCode, Subject};
-use brigade_task::Retry;
-use bytes::Bytes;
 
-use super::machine::{Facts, PullId};
-use crate::message::{DeliveryId, MessageError, TaskMessage};
-use crate::names::{Lane, TaskKey};
+use super::held_task::HeldTask;
+use super::machine::PullId;
+use crate::message::{DeliveryId, History, TaskMessage};
+use crate::names::Lane;
 use crate::task_name::{key_of, types_in, unreadable};
-
-/// A task that was delivered.
-#[derive(Debug)]
-pub(super) struct Delivered {
-    pub(super) lane: Lane,
-    pub(super) id: DeliveryId,
-    /// The subject by which it is acknowledged.
-    pub(super) reply: Subject,
-    pub(super) payload: Bytes,
-    pub(super) task: Result<TaskMessage, MessageError>,
-    /// The hash of the types that the client gives the function.
-    pub(super) types: u64,
-    /// The key of a task whose message cannot be read.
-    pub(super) fallback: Option<TaskKey>,
-}
 
 /// A message of the server.
 #[derive(Debug)]
 pub(super) enum FromServer {
-    Delivered(Box<Delivered>),
+    Delivered(Box<HeldTask>),
     Heartbeat(PullId),
     Ended { pull: PullId, has_failed: bool },
     Unknown,
@@ -40,43 +24,30 @@ impl FromServer {
             return status_of(status, &message.subject, inbox);
         }
         let Some(reply) = message.reply else { return Self::Unknown };
-        let Some((lane, id)) = parse_reply(&reply) else { return Self::Unknown };
+        let Some((lane, delivery)) = parse_reply(&reply) else { return Self::Unknown };
         let task = TaskMessage::from_bytes(&message.payload);
-        let fallback = task.is_err().then(|| {
-            let key = key_of(message.headers.as_ref(), &message.subject);
-            key.unwrap_or_else(|| unreadable(id.message))
-        });
-        let types = types_in(message.headers.as_ref());
-        let payload = message.payload;
-        let delivered = Delivered { lane, id, reply, payload, task, types, fallback };
-        Self::Delivered(Box::new(delivered))
-    }
-}
-
-impl Delivered {
-    /// Returns the properties that the machine decides by.
-    pub(super) fn facts(&self, is_known: impl FnOnce(&str) -> bool) -> Facts {
-        match &self.task {
-            Ok(TaskMessage { head, .. }) => Facts {
-                is_readable: true,
-                is_known: is_known(&head.name),
-                retry: head.retry,
-                max_deaths: head.max_deaths.into(),
-                may_be_done: head.may_be_done,
-            },
-            // Another version of this program may understand it.
-            Err(_) => Facts {
-                is_readable: false,
-                is_known: false,
-                retry: Retry::of(0),
-                max_deaths: u64::MAX,
-                may_be_done: false,
-            },
-        }
-    }
-
-    pub(super) fn key(&self) -> Option<TaskKey> {
-        self.task.as_ref().ok().map(|task| task.head.key.clone()).or_else(|| self.fallback.clone())
+        let headers = message.headers.as_ref();
+        let key = match &task {
+            Ok(task) => task.head.key.clone(),
+            Err(error) => {
+                tracing::warn!(%error, "a task cannot be read");
+                let key = key_of(headers, &message.subject);
+                key.unwrap_or_else(|| unreadable(delivery.message))
+            }
+        };
+        Self::Delivered(Box::new(HeldTask {
+            key,
+            lane,
+            delivery,
+            reply,
+            types: types_in(headers),
+            payload: message.payload,
+            task: task.map_err(|error| error.to_string()),
+            inputs: None,
+            outcome: None,
+            history: History::default(),
+            stored_outcome: None,
+        }))
     }
 }
 

@@ -23,7 +23,7 @@ use self::jobs::JobEnd;
 pub(super) use self::open::{NodeChoice, Parts};
 use self::tag::Tag;
 use super::context::QueueContext;
-use super::delivery::{Delivered, FromServer};
+use super::delivery::FromServer;
 use super::functions::Functions;
 use super::held_task::HeldTask;
 use super::machine::{Action, Delivery, Event, Machine, Token};
@@ -32,7 +32,7 @@ use super::status::Shared;
 use crate::clock::{Monotonic, now, sleep_until};
 use crate::connection::{Connection, LinkEvent, log_link};
 use crate::error::ClusterError;
-use crate::message::{CancelMessage, History};
+use crate::message::CancelMessage;
 use crate::names::Lane;
 use crate::publisher::{Answer, Publisher, Refusal, RefusalKind};
 use crate::requirements::Requirements;
@@ -249,7 +249,7 @@ impl Driver {
     fn received(&mut self, message: Message) {
         self.received += 1;
         let event = match FromServer::read(message, &self.inbox) {
-            FromServer::Delivered(delivered) => return self.delivered(*delivered),
+            FromServer::Delivered(held) => return self.delivered(*held),
             FromServer::Heartbeat(pull) => Event::Heartbeat(pull),
             FromServer::Ended { pull, has_failed } => Event::PullEnded { pull, has_failed },
             FromServer::Unknown => return,
@@ -257,31 +257,13 @@ impl Driver {
         self.events.push_back(event);
     }
 
-    fn delivered(&mut self, delivered: Delivered) {
-        let facts = delivered.facts(|name| self.functions.get(name).is_some());
-        let Some(key) = delivered.key() else { return };
+    fn delivered(&mut self, held: HeldTask) {
         self.last_token += 1;
         let token = Token(self.last_token);
-        let Delivered { lane, id, reply, payload, task, types, .. } = delivered;
-        if let Err(error) = &task {
-            tracing::warn!(%error, "a task cannot be read");
-        }
-        let held = HeldTask {
-            key: key.clone(),
-            lane: lane.clone(),
-            delivery: id,
-            reply,
-            payload,
-            task: task.map_err(|error| error.to_string()),
-            types,
-            inputs: None,
-            outcome: None,
-            history: History::default(),
-            stored_outcome: None,
-        };
+        let facts = held.facts(|name| self.functions.get(name).is_some());
+        let (lane, key, id) = (held.lane.clone(), held.key.clone(), held.delivery);
         self.held.insert(token, held);
-        let delivery = Delivery { token, lane, key, id, facts };
-        self.events.push_back(Event::Delivered(delivery));
+        self.events.push_back(Event::Delivered(Delivery { token, lane, key, id, facts }));
     }
 
     fn ended(&mut self, ended: Ended) {

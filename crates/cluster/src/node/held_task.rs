@@ -1,8 +1,10 @@
 //! A task that the driver holds, with everything that its actions need.
 
 use async_nats::Subject;
+use brigade_task::Retry;
 use bytes::Bytes;
 
+use super::machine::Facts;
 use super::runs::RunOutcome;
 use crate::message::{Body, DeliveryId, History, Items, TaskMessage};
 use crate::names::{Lane, TaskKey};
@@ -31,6 +33,27 @@ pub(super) struct HeldTask {
 }
 
 impl HeldTask {
+    /// Returns the properties that the machine decides by.
+    pub(super) fn facts(&self, is_known: impl FnOnce(&str) -> bool) -> Facts {
+        match &self.task {
+            Ok(TaskMessage { head, .. }) => Facts {
+                is_readable: true,
+                is_known: is_known(&head.name),
+                retry: head.retry,
+                max_deaths: head.max_deaths.into(),
+                may_be_done: head.may_be_done,
+            },
+            // Another version of this program may understand it.
+            Err(_) => Facts {
+                is_readable: false,
+                is_known: false,
+                retry: Retry::of(0),
+                max_deaths: u64::MAX,
+                may_be_done: false,
+            },
+        }
+    }
+
     pub(super) fn label(&self) -> Option<&str> {
         self.task.as_ref().ok()?.head.label.as_deref()
     }

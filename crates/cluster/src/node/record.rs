@@ -63,19 +63,8 @@ pub(super) fn unknown(task: &HeldTask, node: &str, names: &[String]) -> TaskErro
     TaskError::of(TaskErrorKind::Function { message }, task.label(), task.attempt(), None)
 }
 
-/// Makes the message of an outcome.
+/// Makes the message of an outcome, with its items or the object that has them.
 pub(super) fn outcome(
-    names: &Names,
-    node: &str,
-    task: &HeldTask,
-    outcome: RunOutcome,
-) -> Result<Publication, MessageError> {
-    let body = Body::Inline(outcome.items.clone());
-    stored_outcome(names, node, task, &outcome, body)
-}
-
-/// Makes the message of an outcome whose items are in the object store.
-pub(super) fn stored_outcome(
     names: &Names,
     node: &str,
     task: &HeldTask,

@@ -168,7 +168,8 @@ impl Driver {
             return self.start_storing(token, outcome);
         }
         let Some(held) = self.held.get(&token) else { return };
-        let made = record::outcome(self.context.names(), &self.shared.name, held, outcome);
+        let body = Body::Inline(outcome.items.clone());
+        let made = record::outcome(self.context.names(), &self.shared.name, held, &outcome, body);
         self.publish(Tag::End(token), made).await;
     }
 

@@ -86,7 +86,7 @@ impl Driver {
                 };
                 held.stored_outcome = Some(body.clone());
                 let names = self.context.names();
-                let made = record::stored_outcome(names, &self.shared.name, held, &outcome, body);
+                let made = record::outcome(names, &self.shared.name, held, &outcome, body);
                 self.publish(Tag::End(token), made).await;
             }
             JobEnd::Lanes(lanes) => self.add_lanes(lanes),
