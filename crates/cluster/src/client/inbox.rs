@@ -35,18 +35,11 @@ impl Inbox {
 
     /// Takes an outcome. Blocks until there is one, or the time is over.
     pub(super) fn take(&self, until: Option<Monotonic>) -> Option<(u64, ChunkOutcome)> {
-        let mut arrived = self.arrived.lock();
-        loop {
-            if let Some(outcome) = arrived.pop_front() {
-                return Some(outcome);
-            }
-            let left = until.map(|until| until.saturating_since(now()));
-            arrived = match left {
-                None => self.changed.wait(arrived),
-                Some(left) if left.is_zero() => return None,
-                Some(left) => self.changed.wait_timeout(arrived, left).0,
-            };
-        }
+        let limit = until.map_or(Duration::MAX, |until| until.saturating_since(now()));
+        let arrived = self.arrived.lock();
+        let (mut arrived, _) =
+            self.changed.wait_timeout_while(arrived, limit, |arrived| arrived.is_empty());
+        arrived.pop_front()
     }
 }
 

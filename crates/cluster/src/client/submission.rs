@@ -1,7 +1,7 @@
 //! A task on its way from a caller to the driver.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
@@ -70,15 +70,8 @@ impl Admission {
 
     /// Blocks until the answer is there. Returns `None` after the timeout.
     pub(super) fn wait(&self, timeout: Duration) -> Option<Result<(), SubmitErrorKind>> {
-        let deadline = Instant::now() + timeout;
-        let mut answer = self.answer.lock();
-        while answer.is_none() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            answer = self.arrived.wait_timeout(answer, left).0;
-        }
+        let answer = self.answer.lock();
+        let (answer, _) = self.arrived.wait_timeout_while(answer, timeout, |it| it.is_none());
         answer.clone()
     }
 }

@@ -11,7 +11,6 @@ use brigade_task::{Data, Retry, SubmitError, SubmitErrorKind};
 use super::ClusterHandle;
 use super::ClusterSubmitFuture;
 use super::backend::{Submitting, send};
-use super::failure::closed;
 use super::machine::WhenFull;
 use super::prepare::{Place, encode};
 use super::record::{Facts, Record};
@@ -139,14 +138,11 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
     /// [`SubmitErrorKind::Disconnected`] if the cluster was closed. A refusal by the server is the
     /// outcome of the handle.
     pub fn submit(&self, argument: A) -> Result<ClusterHandle<R>, SubmitError<A>> {
-        let prepared = match self.prepare(&argument, WhenFull::Wait, None) {
-            Ok(prepared) => prepared,
-            Err(kind) => return Err(SubmitError::new(kind, argument)),
-        };
-        if self.shared.window.enter().is_err() {
-            return Err(SubmitError::new(closed(), argument));
-        }
-        let sent = send(self.shared, Box::new(prepared)).map(ClusterHandle::new);
+        let prepared = self.prepare(&argument, WhenFull::Wait, None);
+        let sent = prepared.and_then(|prepared| {
+            self.shared.window.enter(None)?;
+            send(self.shared, Box::new(prepared)).map(ClusterHandle::new)
+        });
         sent.map_err(|kind| SubmitError::new(kind, argument))
     }
 
@@ -199,11 +195,7 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
         let end = timeout.map(|timeout| now() + timeout);
         let when_full = end.map_or(WhenFull::Fail, WhenFull::WaitUntil);
         let prepared = self.prepare(argument, when_full, waiting)?;
-        match end {
-            None => self.shared.window.enter().map_err(|_| closed())?,
-            Some(end) if self.shared.window.enter_until(end).map_err(|_| closed())? => {}
-            Some(_) => return Err(SubmitErrorKind::TimedOut),
-        }
+        self.shared.window.enter(end)?;
         let handle = ClusterHandle::new(send(self.shared, Box::new(prepared))?);
         if let Some(answer) = admission.wait(timeout.unwrap_or_default() + ANSWER_PATIENCE) {
             return match (answer, timeout) {

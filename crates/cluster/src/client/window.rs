@@ -4,7 +4,9 @@ use std::fmt;
 use std::task::{Context, Poll, Waker};
 
 use brigade_sys::sync::{Condvar, Mutex};
+use brigade_task::SubmitErrorKind;
 
+use super::failure::closed;
 use crate::clock::{Monotonic, now};
 
 /// A number of places, which submissions take and the driver gives back.
@@ -20,45 +22,32 @@ struct State {
     is_closed: bool,
 }
 
-/// The cluster is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Closed;
-
 impl Window {
     pub(super) fn new(places: usize) -> Self {
         let state = State { free: places, wakers: Vec::new(), is_closed: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Takes a place. Blocks while there is none.
-    pub(super) fn enter(&self) -> Result<(), Closed> {
-        let mut state = self.state.lock();
-        loop {
-            match state.try_enter() {
-                Poll::Ready(entered) => return entered,
-                Poll::Pending => state = self.changed.wait(state),
-            }
-        }
-    }
-
-    /// Takes a place like [`enter`](Self::enter). Returns `false` if there is none until the
-    /// deadline.
-    pub(super) fn enter_until(&self, deadline: Monotonic) -> Result<bool, Closed> {
+    /// Takes a place. Blocks while there is none, until the deadline.
+    pub(super) fn enter(&self, until: Option<Monotonic>) -> Result<(), SubmitErrorKind> {
         let mut state = self.state.lock();
         loop {
             if let Poll::Ready(entered) = state.try_enter() {
-                return entered.map(|()| true);
+                return entered;
             }
-            let left = deadline.saturating_since(now());
-            if left.is_zero() {
-                return Ok(false);
-            }
-            state = self.changed.wait_timeout(state, left).0;
+            state = match until.map(|until| until.saturating_since(now())) {
+                None => self.changed.wait(state),
+                Some(left) if left.is_zero() => return Err(SubmitErrorKind::TimedOut),
+                Some(left) => self.changed.wait_timeout(state, left).0,
+            };
         }
     }
 
     /// Takes a place, or wakes the task when there may be one.
-    pub(super) fn poll_enter(&self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    pub(super) fn poll_enter(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), SubmitErrorKind>> {
         // Cloned first, because a waker is user code.
         let waker = context.waker().clone();
         let mut state = self.state.lock();
@@ -95,9 +84,9 @@ impl Window {
 }
 
 impl State {
-    fn try_enter(&mut self) -> Poll<Result<(), Closed>> {
+    fn try_enter(&mut self) -> Poll<Result<(), SubmitErrorKind>> {
         if self.is_closed {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(closed()));
         }
         match self.free.checked_sub(1) {
             Some(free) => {
@@ -123,15 +112,15 @@ mod tests {
     fn places_are_limited_and_come_back() {
         let window = Window::new(1);
         let mut context = Context::from_waker(Waker::noop());
-        assert_eq!(window.enter(), Ok(()));
-        assert_eq!(window.enter_until(now()), Ok(false));
+        assert_eq!(window.enter(None), Ok(()));
+        assert_eq!(window.enter(Some(now())), Err(SubmitErrorKind::TimedOut));
         assert_eq!(window.poll_enter(&mut context), Poll::Pending);
         window.leave(1);
         assert_eq!(window.poll_enter(&mut context), Poll::Ready(Ok(())));
         window.leave(1);
-        assert_eq!(window.enter_until(now()), Ok(true));
+        assert_eq!(window.enter(Some(now())), Ok(()));
         window.close();
-        assert_eq!(window.enter(), Err(Closed));
-        assert_eq!(window.enter_until(now()), Err(Closed));
+        assert_eq!(window.enter(None), Err(closed()));
+        assert_eq!(window.enter(Some(now())), Err(closed()));
     }
 }

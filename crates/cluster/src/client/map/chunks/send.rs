@@ -108,13 +108,7 @@ where
         let (shared, settings) = (self.shared, &self.settings);
         let submission =
             place.prepare(shared, ticket, &self.name, settings, (items, hashes), target)?;
-        let has_entered = match self.until {
-            None => shared.window.enter().map(|()| true),
-            Some(until) => shared.window.enter_until(until),
-        };
-        if !has_entered.map_err(|_| closed())? {
-            return Err(SubmitErrorKind::TimedOut);
-        }
+        shared.window.enter(self.until)?;
         let is_sent = shared.send(Command::Submit(Box::new(submission)));
         if is_sent { Ok(()) } else { Err(closed()) }
     }
