@@ -30,12 +30,12 @@ use super::purge::{Mark, Purge};
 use super::search::Located;
 use super::server::Server;
 use super::shared::{Command, Shared};
-use super::submission::{Admission, Content, Submission, Target};
+use super::submission::{Content, Submission};
 use crate::clock::{Monotonic, now, sleep_until};
 use crate::connection::{Connection, LinkEvent, log_link};
 use crate::error::ClusterError;
 use crate::message::{OutcomeMessage, StoredBody};
-use crate::names::{Lane, Names, Origin, TaskKey};
+use crate::names::{Lane, Names, Origin};
 use crate::publisher::{Answer, Publication, Publisher, RefusalKind};
 
 /// Messages and commands that are handled before the driver looks at other things.
@@ -76,16 +76,11 @@ struct Followed {
 
 /// The driver's record of a submission that is not forgotten.
 struct Record {
-    key: TaskKey,
+    task: Box<Submission>,
     /// The position of its origin's follower.
     follower: usize,
-    lane: Lane,
-    content: Content,
     /// The object with the items, if there is one.
     stored: Option<StoredBody>,
-    target: Target,
-    input_hashes: Vec<u64>,
-    admission: Option<Arc<Admission>>,
 }
 
 /// The result of a job.
@@ -206,7 +201,7 @@ impl Driver {
 
     async fn on_command(&mut self, command: Command) {
         match command {
-            Command::Submit(submission) => self.submit(*submission).await,
+            Command::Submit(task) => self.submit(task).await,
             Command::End { ticket, kill } => {
                 self.handle(ticket, Fact::EndWanted { kill }).await;
             }
@@ -219,28 +214,18 @@ impl Driver {
         }
     }
 
-    async fn submit(&mut self, submission: Submission) {
-        let Submission { ticket, key, lane, content, target, .. } = submission;
-        let Submission { input_hashes, when_full, admission, .. } = submission;
-        let Some(&at) = self.by_origin.get(&key.origin) else {
-            target.fail(failure::disconnected("the batch is not open", target.label()));
+    async fn submit(&mut self, task: Box<Submission>) {
+        let Submission { ticket, when_full, .. } = *task;
+        let Some(&follower) = self.by_origin.get(&task.key.origin) else {
+            let label = task.target.label();
+            task.target.fail(failure::disconnected("the batch is not open", label));
             return self.shared.window.leave(1);
         };
-        let has_outcome = self.followers[at].follower.add(&key, ticket);
-        if !self.lanes.contains(&lane) {
-            self.open_lane(lane.clone());
+        let has_outcome = self.followers[follower].follower.add(&task.key, ticket);
+        if !self.lanes.contains(&task.lane) {
+            self.open_lane(task.lane.clone());
         }
-        let record = Record {
-            key,
-            follower: at,
-            lane,
-            content,
-            stored: None,
-            target,
-            input_hashes,
-            admission,
-        };
-        self.records.insert(ticket, record);
+        self.records.insert(ticket, Record { task, follower, stored: None });
         self.handle(ticket, Fact::Submitted { when_full, has_outcome }).await;
     }
 
@@ -259,7 +244,7 @@ impl Driver {
                 if answer == PublishAnswer::Full
                     && let Some(record) = self.records.get_mut(&ticket)
                 {
-                    record.content = Content::Ready(publication);
+                    record.task.content = Content::Ready(publication);
                 }
                 self.handle(ticket, Fact::Published(answer)).await;
             }
@@ -283,7 +268,7 @@ impl Driver {
             Report::Ended => self.endings -= 1,
             Report::Put { ticket, result: Ok((publication, stored)) } => {
                 if let Some(record) = self.records.get_mut(&ticket) {
-                    record.content = Content::Ready(publication);
+                    record.task.content = Content::Ready(publication);
                     record.stored = stored;
                     self.publish(ticket).await;
                 }
@@ -346,13 +331,12 @@ impl Driver {
         const REASON: &str = "the client was closed; the task may run nevertheless";
         self.shared.window.close();
         while let Some(command) = commands.recv().await {
-            if let Command::Submit(submission) = command {
-                let Submission { target, admission, .. } = *submission;
-                fail(&target, admission.as_deref(), "the client was closed");
+            if let Command::Submit(task) = command {
+                fail(&task, "the client was closed");
             }
         }
         for record in std::mem::take(&mut self.records).into_values() {
-            fail(&record.target, record.admission.as_deref(), REASON);
+            fail(&record.task, REASON);
         }
         self.purge_all().await;
         // Cancellations that were published last.
@@ -379,9 +363,9 @@ async fn next_outcome(followers: &mut [Followed]) -> (usize, Message) {
     .await
 }
 
-fn fail(target: &Target, admission: Option<&Admission>, reason: &str) {
-    target.fail(failure::disconnected(reason, target.label()));
-    if let Some(admission) = admission {
+fn fail(task: &Submission, reason: &str) {
+    task.target.fail(failure::disconnected(reason, task.target.label()));
+    if let Some(admission) = &task.admission {
         admission.answer(Err(failure::not_submitted(reason)));
     }
 }

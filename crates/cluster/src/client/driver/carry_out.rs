@@ -35,7 +35,7 @@ impl Driver {
                 Action::LeaveWindow(ticket) => {
                     self.shared.window.leave(1);
                     if let Some(record) = self.records.get(&ticket)
-                        && let Some(admission) = &record.admission
+                        && let Some(admission) = &record.task.admission
                     {
                         admission.answer(Ok(()));
                     }
@@ -51,7 +51,7 @@ impl Driver {
                 }
                 Action::Forget(ticket) => {
                     if let Some(record) = self.records.remove(&ticket) {
-                        self.followers[record.follower].follower.remove(&record.key, ticket);
+                        self.followers[record.follower].follower.remove(&record.task.key, ticket);
                     }
                 }
             }
@@ -60,12 +60,12 @@ impl Driver {
 
     pub(super) async fn publish(&mut self, ticket: Ticket) {
         let Some(record) = self.records.get_mut(&ticket) else { return };
-        match std::mem::replace(&mut record.content, Content::Sent) {
+        match std::mem::replace(&mut record.task.content, Content::Sent) {
             Content::Ready(publication) => {
                 self.publisher.publish(Tag::Task(ticket), publication).await;
             }
             Content::Large(head, types, items) => {
-                let (key, lane) = (record.key.clone(), record.lane.clone());
+                let (key, lane) = (record.task.key.clone(), record.task.lane.clone());
                 let server = self.server.clone();
                 self.jobs.push(Box::pin(async move {
                     let result = async {
@@ -87,21 +87,21 @@ impl Driver {
     async fn offer_end(&mut self, ticket: Ticket, kill: bool) {
         let Some(record) = self.records.get(&ticket) else { return };
         let mut encoded = Vec::new();
-        let error = failure::ended(kill, record.target.label());
+        let error = failure::ended(kill, record.task.target.label());
         let is_encoded = brigade_codec::encode(&error, &mut encoded, FAILURE_LIMIT).is_ok();
-        let items = record.target.items();
+        let items = record.task.target.items();
         let mut outcomes = OutcomeBuilder::default();
         for _ in 0..items {
             outcomes.push_failure(&encoded);
         }
         let mut head = OutcomeHead::new(self.shared.origin.as_str(), items);
-        head.input_hashes.clone_from(&record.input_hashes);
+        head.input_hashes.clone_from(&record.task.input_hashes);
         let message = OutcomeMessage { head, body: Body::Inline(outcomes.finish()) };
         match message.to_bytes() {
             Ok(payload) if is_encoded => {
                 let mut headers = HeaderMap::new();
                 headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
-                let subject = self.names().outcome(&record.key).into();
+                let subject = self.names().outcome(&record.task.key).into();
                 let publication = Publication { subject, headers, payload };
                 self.publisher.publish(Tag::End(ticket), publication).await;
             }
@@ -115,14 +115,14 @@ impl Driver {
     /// Completes a submission, unless an outcome with its value has done so; see `deliver`.
     fn complete(&mut self, ticket: Ticket, with: Completion) {
         let Some(record) = self.records.get(&ticket) else { return };
-        let label = record.target.label();
+        let label = record.task.target.label();
         let (error, refusal) = match with {
             // `deliver` passes the value on.
             Completion::Outcome => return,
             Completion::Ended { kill } => (failure::ended(kill, label), None),
             Completion::Full => (failure::ended(false, label), Some(SubmitErrorKind::Full)),
             Completion::Lost(reason) => {
-                tracing::warn!(key = %record.key, reason, "a task is lost");
+                tracing::warn!(key = %record.task.key, reason, "a task is lost");
                 (failure::lost(&reason, label), Some(failure::not_submitted(&reason)))
             }
             Completion::Failed(reason) => {
@@ -130,15 +130,15 @@ impl Driver {
                 (failure::disconnected(&reason, label), Some(refusal))
             }
         };
-        if let (Some(admission), Some(refusal)) = (&record.admission, refusal) {
+        if let (Some(admission), Some(refusal)) = (&record.task.admission, refusal) {
             admission.answer(Err(refusal));
         }
-        record.target.fail(error);
+        record.task.target.fail(error);
     }
 
     fn broadcast(&mut self, ticket: Ticket, kill: bool) {
         let Some(record) = self.records.get(&ticket) else { return };
-        let (server, key) = (self.server.clone(), record.key.clone());
+        let (server, key) = (self.server.clone(), record.task.key.clone());
         self.endings += 1;
         self.jobs.push(Box::pin(async move {
             if let Err(error) = server.broadcast(key, kill).await {
@@ -150,7 +150,7 @@ impl Driver {
 
     fn remove(&mut self, ticket: Ticket, sequence: Option<u64>) {
         let Some(record) = self.records.get_mut(&ticket) else { return };
-        let (key, lane) = (record.key.clone(), record.lane.clone());
+        let (key, lane) = (record.task.key.clone(), record.task.lane.clone());
         let (server, stored) = (self.server.clone(), record.stored.take());
         self.endings += 1;
         self.jobs.push(Box::pin(async move {

@@ -128,7 +128,7 @@ impl Driver {
     /// Looks for the outcome of an item that an earlier run has submitted.
     pub(super) fn look(&mut self, ticket: Ticket) {
         let Some(record) = self.records.get(&ticket) else { return };
-        let subject = self.names().outcome(&record.key);
+        let subject = self.names().outcome(&record.task.key);
         let server = self.server.clone();
         self.jobs.push(Box::pin(async move {
             let found = server.outcome(&subject).await.map_err(|error| chain(&error));
@@ -153,7 +153,7 @@ impl Driver {
         waited: Duration,
     ) {
         let Some(record) = self.records.get(&ticket) else { return };
-        let (key, lane) = (record.key.clone(), record.lane.clone());
+        let (key, lane) = (record.task.key.clone(), record.task.lane.clone());
         let (server, is_up) = (self.server.clone(), self.shared.is_up());
         self.jobs.push(Box::pin(async move {
             let found = if is_up {
@@ -207,7 +207,7 @@ impl Driver {
 
     fn is_of_batch(&self, tickets: &[Ticket]) -> bool {
         let record = tickets.iter().find_map(|ticket| self.records.get(ticket));
-        record.is_some_and(|record| record.key.origin.is_batch())
+        record.is_some_and(|record| record.task.key.origin.is_batch())
     }
 
     /// Passes an outcome to the submissions that it belongs to.
@@ -238,16 +238,16 @@ impl Record {
         let message = match outcome {
             Ok(outcome)
                 // A node that could not run the task has no hashes.
-                if self.input_hashes.is_empty()
+                if self.task.input_hashes.is_empty()
                     || outcome.head.input_hashes.is_empty()
-                    || outcome.head.input_hashes == self.input_hashes =>
+                    || outcome.head.input_hashes == self.task.input_hashes =>
             {
-                return pass_on(&self.target, outcome);
+                return pass_on(&self.task.target, outcome);
             }
-            Ok(_) => other_input(&self.key),
+            Ok(_) => other_input(&self.task.key),
             Err(reason) => format!("the outcome cannot be read: {reason}"),
         };
-        self.target.fail(failure::codec(message, self.target.label()));
+        self.task.target.fail(failure::codec(message, self.task.target.label()));
     }
 }
 
