@@ -102,19 +102,12 @@ impl QueueSettings {
 
     /// Checks that the queue exists, by the first of its streams.
     async fn require(&self, jetstream: &Context, stream: &str) -> Result<(), ClusterError> {
-        retry("look for the queue", PATIENCE, async || match jetstream.get_stream(stream).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(match error.kind() {
-                GetStreamErrorKind::JetStream(error)
-                    if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
-                {
-                    Retry::Never(format!(
-                        "the queue `{}` does not exist: check the name, or start a client or a node",
-                        self.names.queue()
-                    ))
-                }
-                _ => Retry::Later(chain(&error)),
-            }),
+        retry("look for the queue", PATIENCE, async || match existing(jetstream, stream).await? {
+            Some(_) => Ok(()),
+            None => Err(Retry::Never(format!(
+                "the queue `{}` does not exist: check the name, or start a client or a node",
+                self.names.queue()
+            ))),
         })
         .await
     }
