@@ -70,7 +70,7 @@ impl<T: TaskData> Scheduler<T> {
     /// Returns a task to the front of the queue. A task whose only worker is gone for good is
     /// cancelled.
     pub(crate) fn return_to_queue(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
-        if self.tasks.slot(key).is_some_and(|slot| slot as usize >= self.workers.target()) {
+        if self.has_lost_its_slot(key) {
             return self.end_task(key, TaskEnd::Cancelled, outbox);
         }
         self.tasks.wait_at_the_front(key);

@@ -2,7 +2,7 @@
 
 use brigade_base::Monotonic;
 
-use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskKey};
+use crate::{Outbox, RevokeWhy, Scheduler, TaskData, TaskKey};
 
 impl<T: TaskData> Scheduler<T> {
     /// Moves prefetched tasks to idle workers.
@@ -26,14 +26,11 @@ impl<T: TaskData> Scheduler<T> {
             if short && !self.workers[index].stalled {
                 return None;
             }
-            let (ring_index, key) = self.newest_prefetched(index)?;
-            Some((&self.workers[index], ring_index, key))
+            Some((&self.workers[index], self.newest_prefetched(index)?))
         });
-        let victim = victims.max_by_key(|(victim, ..)| victim.tasks());
-        if let Some((victim, ring_index, key)) = victim {
-            let task = self.tasks.reference(key);
-            let (worker, why) = (victim.id, RevokeWhy::Steal);
-            outbox.push(Action::Revoke { worker, ring_index, task, why });
+        let victim = victims.max_by_key(|(victim, _)| victim.tasks());
+        if let Some((victim, task)) = victim {
+            self.revoke(victim.id, task, RevokeWhy::Steal, outbox);
         }
         victim.is_some()
     }
@@ -44,10 +41,7 @@ impl<T: TaskData> Scheduler<T> {
         if !worker.may_lose_tasks() || worker.tasks() < 2 {
             return None;
         }
-        let tasks = worker.in_flight().rev().filter_map(|(ring_index, occupant)| match occupant {
-            Occupant::Task(key) => Some((ring_index, key)),
-            Occupant::Revoked { .. } => None,
-        });
+        let tasks = worker.assigned().rev();
         tasks.take(worker.tasks() - 1).find(|(_, key)| self.is_movable(*key))
     }
 

@@ -3,8 +3,8 @@
 use brigade_base::{Monotonic, WorkerId};
 
 use crate::{
-    Action, InterruptedAttempt, KillCause, Occupant, Outbox, RetryWhy, Scheduler, TaskData,
-    TaskEnd, TaskKey, WorkerDeath, WorkerState,
+    Action, InterruptedAttempt, KillCause, Outbox, RetryWhy, Scheduler, TaskData, TaskEnd, TaskKey,
+    WorkerDeath, WorkerState,
 };
 
 impl<T: TaskData> Scheduler<T> {
@@ -24,7 +24,7 @@ impl<T: TaskData> Scheduler<T> {
         let kill_cause = entry.kill_cause.or(*cause);
         let productive = entry.completed > 0 || !interrupted.is_empty();
         entry.pending_kill = None;
-        let in_flight = self.workers.take_in_flight(worker.slot);
+        let assigned = self.workers.take_assigned(worker.slot);
         if *gone {
             self.tasks.give_back_of(worker);
         }
@@ -37,10 +37,7 @@ impl<T: TaskData> Scheduler<T> {
         self.lifecycle.inspect_soon(now);
 
         // From newest to oldest, so that the front of the queue keeps the order of submission.
-        for (ring_index, occupant) in in_flight.into_iter().rev() {
-            let Occupant::Task(key) = occupant else {
-                continue;
-            };
+        for (ring_index, key) in assigned.into_iter().rev() {
             if !gone {
                 self.tasks.leave_with(worker, key);
             }

@@ -20,7 +20,7 @@ use brigade_base::{Monotonic, WorkerId};
 use crate::entry::{TaskEntry, TaskState};
 use crate::worker::PendingKill;
 use crate::{
-    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, Stage, TaskData, TaskKey, TaskRef,
+    Action, KillCause, Outbox, RevokeWhy, Scheduler, Stage, TaskData, TaskKey, TaskRef,
     WorkerEntry, WorkerState,
 };
 
@@ -83,23 +83,16 @@ impl<T: TaskData> Scheduler<T> {
             return self.set_timer(key, now);
         }
         // The tasks before it are finished, even if their outcomes have not been read yet.
-        let behind: Vec<(u16, TaskKey)> = entry
-            .in_flight()
-            .skip_while(|(_, occupant)| *occupant != Occupant::Task(key))
-            .filter_map(|(ring_index, occupant)| match occupant {
-                Occupant::Task(other) if other != key => Some((ring_index, other)),
-                Occupant::Task(_) | Occupant::Revoked { .. } => None,
-            })
-            .collect();
+        let from_it = entry.assigned().skip_while(|(_, other)| *other != key);
+        let behind: Vec<(u16, TaskKey)> = from_it.skip(1).collect();
         let kill = PendingKill { key, cause, pending: behind.len(), spared: false };
         entry.pending_kill = Some(kill);
         if behind.is_empty() {
             self.carry_out_kill(now, worker, kill, outbox);
         }
         // From newest to oldest, so that the front of the queue keeps the order of submission.
-        for (ring_index, key) in behind.into_iter().rev() {
-            let task = self.tasks.reference(key);
-            outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Clear });
+        for task in behind.into_iter().rev() {
+            self.revoke(worker, task, RevokeWhy::Clear, outbox);
         }
     }
 
@@ -191,12 +184,8 @@ impl<T: TaskData> Scheduler<T> {
             self.tasks.items(key).is_some()
                 || (given_up != Some(key) && self.tasks.retries_left(key) > 0)
         };
-        let tasks = self.workers.live(worker).into_iter().flat_map(WorkerEntry::in_flight);
-        self.lifecycle.is_running()
-            && !tasks.into_iter().any(|(_, occupant)| match occupant {
-                Occupant::Task(key) => may_run_again(key),
-                Occupant::Revoked { .. } => false,
-            })
+        let mut tasks = self.workers.live(worker).into_iter().flat_map(WorkerEntry::assigned);
+        self.lifecycle.is_running() && !tasks.any(|(_, key)| may_run_again(key))
     }
 
     /// Returns `true` if the death of a worker that has crashed may be reported at once.

@@ -33,8 +33,9 @@ pub enum Shutdown {
 }
 
 /// The progress of the pool's shutdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
+    #[default]
     Running,
     Draining {
         mode: Shutdown,
@@ -93,24 +94,13 @@ pub struct ShutdownReport {
 }
 
 /// The progress of a pool's life.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Lifecycle {
     phase: Phase,
     report: ShutdownReport,
     broken: Option<Arc<str>>,
     /// `true` if no worker is kept until there is work.
     quiescent: bool,
-}
-
-impl Default for Lifecycle {
-    fn default() -> Self {
-        Self {
-            phase: Phase::Running,
-            report: ShutdownReport::default(),
-            broken: None,
-            quiescent: false,
-        }
-    }
 }
 
 impl Lifecycle {

@@ -15,7 +15,7 @@ use brigade_base::Monotonic;
 
 use crate::alarms::{PoolAlarm, RescuePlan};
 use crate::prefetch::FEW;
-use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskData};
+use crate::{Outbox, RevokeWhy, Scheduler, TaskData};
 
 /// Number of short tasks that one worker gets before the next worker gets any: a quarter of the
 /// work that is kept in a link, but at least and at most this many. While tasks do next to nothing,
@@ -126,19 +126,10 @@ impl<T: TaskData> Scheduler<T> {
             _ => 0,
         };
         let worker = &self.workers[index];
-        let newest = worker.in_flight().rev().filter_map(|(ring_index, occupant)| match occupant {
-            Occupant::Task(key) => Some((ring_index, key)),
-            Occupant::Revoked { .. } => None,
-        });
+        let newest = worker.assigned().rev().take(count);
         // From newest to oldest, so that the front of the queue keeps the order of submission.
-        for (ring_index, key) in newest.take(count).filter(|(_, key)| self.is_movable(*key)) {
-            let task = self.tasks.reference(key);
-            outbox.push(Action::Revoke {
-                worker: worker.id,
-                ring_index,
-                task,
-                why: RevokeWhy::Steal,
-            });
+        for task in newest.filter(|(_, key)| self.is_movable(*key)) {
+            self.revoke(worker.id, task, RevokeWhy::Steal, outbox);
         }
     }
 }

@@ -84,17 +84,10 @@ impl<T: TaskData> Scheduler<T> {
 
     /// Returns the unanswered assignments of a worker with their positions in its table.
     pub fn occupants(&self, worker: WorkerId) -> Vec<(u16, TaskRef, Attempt)> {
-        self.workers.live(worker).map_or_else(Vec::new, |entry| {
-            entry
-                .in_flight()
-                .filter_map(|(ring_index, occupant)| match occupant {
-                    Occupant::Task(key) => {
-                        Some((ring_index, self.tasks.reference(key), self.tasks.attempt(key)))
-                    }
-                    Occupant::Revoked { .. } => None,
-                })
-                .collect()
-        })
+        let tasks = self.workers.live(worker).into_iter().flat_map(WorkerEntry::assigned);
+        let of_task =
+            |(ring_index, key)| (ring_index, self.tasks.reference(key), self.tasks.attempt(key));
+        tasks.map(of_task).collect()
     }
 
     /// Returns the worker that a task is assigned to, the task's position in that worker's table,

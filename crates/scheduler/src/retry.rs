@@ -22,7 +22,7 @@ impl<T: TaskData> Scheduler<T> {
             && !self.has_lost_its_slot(key)
     }
 
-    fn has_lost_its_slot(&self, key: TaskKey) -> bool {
+    pub(crate) fn has_lost_its_slot(&self, key: TaskKey) -> bool {
         self.tasks.slot(key).is_some_and(|slot| slot as usize >= self.workers.target())
     }
 

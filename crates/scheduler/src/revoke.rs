@@ -3,7 +3,7 @@
 use brigade_base::{Monotonic, Revocation, WorkerId};
 
 use crate::entry::TaskState;
-use crate::{Action, KillCause, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd, TaskRef};
+use crate::{Action, KillCause, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd, TaskKey, TaskRef};
 
 impl<T: TaskData> Scheduler<T> {
     /// Cancels a task that has not started, or the items of a chunk that have not.
@@ -21,6 +21,18 @@ impl<T: TaskData> Scheduler<T> {
                 outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Cancel });
             }
         }
+    }
+
+    /// Takes a task back from its worker, if it has not started.
+    pub(crate) fn revoke(
+        &self,
+        worker: WorkerId,
+        (ring_index, key): (u16, TaskKey),
+        why: RevokeWhy,
+        outbox: &mut Outbox<T>,
+    ) {
+        let task = self.tasks.reference(key);
+        outbox.push(Action::Revoke { worker, ring_index, task, why });
     }
 
     /// Handles the answer to `Action::Revoke`: the task was revoked, or had started.

@@ -10,8 +10,7 @@ use brigade_base::{Monotonic, WorkerId};
 
 use crate::alarms::PoolAlarm;
 use crate::{
-    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd, WorkerEntry,
-    WorkerState,
+    Action, KillCause, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd, WorkerEntry, WorkerState,
 };
 
 impl<T: TaskData> Scheduler<T> {
@@ -164,11 +163,8 @@ impl<T: TaskData> Scheduler<T> {
         outbox.push(Action::Retired { worker: id, why });
         let worker = &self.workers[index];
         // From newest to oldest, so that the front of the queue keeps the order of submission.
-        for (ring_index, occupant) in worker.in_flight().rev() {
-            if let Occupant::Task(key) = occupant {
-                let task = self.tasks.reference(key);
-                outbox.push(Action::Revoke { worker: id, ring_index, task, why: RevokeWhy::Steal });
-            }
+        for task in worker.assigned().rev() {
+            self.revoke(id, task, RevokeWhy::Steal, outbox);
         }
         outbox.push(Action::Stop { worker: id });
         if worker.load() == 0 {

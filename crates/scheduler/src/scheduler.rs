@@ -177,7 +177,7 @@ impl<T: TaskData> Scheduler<T> {
     }
 
     pub(crate) fn queue_with_constraints(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
-        if self.tasks.slot(key).is_some_and(|slot| slot as usize >= self.workers.target()) {
+        if self.has_lost_its_slot(key) {
             return self.end_task(key, TaskEnd::Cancelled, outbox);
         }
         self.tasks.wait_at_the_end(key);

@@ -17,7 +17,7 @@ use brigade_base::{Monotonic, WorkerId};
 
 use crate::alarms::PoolAlarm;
 use crate::{
-    Action, KillCause, Occupant, Outbox, Phase, RevokeWhy, Scheduler, Shutdown, TaskData, TaskEnd,
+    Action, KillCause, Outbox, Phase, RevokeWhy, Scheduler, Shutdown, TaskData, TaskEnd,
     WorkerState,
 };
 
@@ -141,11 +141,8 @@ impl<T: TaskData> Scheduler<T> {
     /// Revokes all assigned tasks. Those that have started go on.
     pub(crate) fn revoke_all(&self, why: RevokeWhy, outbox: &mut Outbox<T>) {
         for worker in self.workers.iter() {
-            for (ring_index, occupant) in worker.in_flight() {
-                if let Occupant::Task(key) = occupant {
-                    let task = self.tasks.reference(key);
-                    outbox.push(Action::Revoke { worker: worker.id, ring_index, task, why });
-                }
+            for task in worker.assigned() {
+                self.revoke(worker.id, task, why, outbox);
             }
         }
     }

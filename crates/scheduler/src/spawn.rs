@@ -5,9 +5,7 @@ use std::sync::Arc;
 use brigade_base::{Monotonic, WorkerId};
 
 use crate::alarms::PoolAlarm;
-use crate::{
-    Action, Occupant, Outbox, Scheduler, StartFailure, TaskData, WorkerEntry, WorkerState,
-};
+use crate::{Action, Outbox, Scheduler, StartFailure, TaskData, WorkerEntry, WorkerState};
 
 impl<T: TaskData> Scheduler<T> {
     /// Starts all workers that the pool may have.
@@ -87,12 +85,10 @@ impl<T: TaskData> Scheduler<T> {
         // One that has done something could be started.
         let is_permanent = failure.permanent && entry.completed == 0;
         // One that was forked may have tasks before it has run.
-        let in_flight = self.workers.take_in_flight(worker.slot);
+        let assigned = self.workers.take_assigned(worker.slot);
         self.leave(worker.slot, WorkerState::Vacant);
-        for (_, occupant) in in_flight.into_iter().rev() {
-            if let Occupant::Task(key) = occupant {
-                self.requeue(key, 1, worker, outbox);
-            }
+        for (_, key) in assigned.into_iter().rev() {
+            self.requeue(key, 1, worker, outbox);
         }
         if !killed {
             let charged = self.budget.charge_start(now, round);

@@ -1,6 +1,7 @@
 //! The scheduler's record of a worker slot.
 
 use std::collections::VecDeque;
+use std::mem;
 
 use brigade_base::{Attempt, Escalation, Monotonic, TaskId, TimerKey, WorkerId};
 use serde::{Deserialize, Serialize};
@@ -158,21 +159,18 @@ impl WorkerEntry {
         debug_assert!(self.in_flight.is_empty());
         debug_assert!(self.age_alarm.is_none() && self.stop_alarm.is_none());
         debug_assert!(self.escalation.is_none() && self.skip_alarm.is_none());
-        self.id.generation += 1;
-        self.state = WorkerState::Starting;
-        self.pending_kill = None;
-        self.is_reserved = false;
-        self.spared = None;
-        self.completed = 0;
-        self.completed_at_rescue = 0;
-        self.stalled = false;
-        self.kill_cause = None;
-        self.condemned = None;
-        self.reported = None;
-        self.revoked = 0;
-        self.next = 0;
-        self.credit = credit;
-        self.id
+        let id = WorkerId { generation: self.id.generation + 1, ..self.id };
+        *self = Self {
+            id,
+            state: WorkerState::Starting,
+            start_round: self.start_round,
+            awaited_by_warm_up: self.awaited_by_warm_up,
+            idle_since: self.idle_since,
+            in_flight: mem::take(&mut self.in_flight),
+            credit,
+            ..Self::vacant(id.slot)
+        };
+        id
     }
 
     /// Returns `true` if it may be sent a task.
@@ -249,6 +247,14 @@ impl WorkerEntry {
             .map(|(index, occupant)| (self.ring_index(index), *occupant))
     }
 
+    /// Returns the unanswered frames that were not revoked, like [`in_flight`](Self::in_flight).
+    pub(crate) fn assigned(&self) -> impl DoubleEndedIterator<Item = (u16, TaskKey)> {
+        self.in_flight().filter_map(|(ring_index, occupant)| match occupant {
+            Occupant::Task(key) => Some((ring_index, key)),
+            Occupant::Revoked { .. } => None,
+        })
+    }
+
     /// Returns the unanswered frame at a position of the table.
     pub(crate) fn occupant(&self, ring_index: u16) -> Option<Occupant> {
         self.index_of(ring_index).map(|index| self.in_flight[index])
@@ -274,9 +280,10 @@ impl WorkerEntry {
         self.in_flight.iter().any(revoked)
     }
 
-    /// Removes and returns all unanswered frames, oldest first, because the process is dead.
-    pub(crate) fn take_in_flight(&mut self) -> Vec<(u16, Occupant)> {
-        let all = self.in_flight().collect();
+    /// Removes all unanswered frames, because the process is dead. Returns those that were not
+    /// revoked, oldest first.
+    pub(crate) fn take_assigned(&mut self) -> Vec<(u16, TaskKey)> {
+        let all = self.assigned().collect();
         self.in_flight.clear();
         self.is_reserved = false;
         self.revoked = 0;

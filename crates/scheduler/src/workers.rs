@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 use brigade_base::WorkerId;
 
 use crate::TaskKey;
-use crate::worker::{Occupant, WorkerEntry, WorkerState};
+use crate::worker::{WorkerEntry, WorkerState};
 
 #[derive(Debug)]
 pub(crate) struct Workers {
@@ -187,10 +187,10 @@ impl Workers {
     }
 
     /// Removes and returns all frames of a worker, which is dead.
-    pub(crate) fn take_in_flight(&mut self, slot: u32) -> Vec<(u16, Occupant)> {
+    pub(crate) fn take_assigned(&mut self, slot: u32) -> Vec<(u16, TaskKey)> {
         let worker = &mut self.entries[slot as usize];
         self.busy -= usize::from(worker.load() > 0);
-        worker.take_in_flight()
+        worker.take_assigned()
     }
 
     /// Returns the number of workers that have unanswered frames.
