@@ -30,14 +30,7 @@ struct TaskFailure {
     index: Option<usize>,
     attempt: Attempt,
     label: Option<Arc<str>>,
-    elapsed: Option<Duration>,
-    quarantined: bool,
-    in_the_queue: bool,
-    /// The pool killed the worker because it broke the protocol.
-    broke_protocol: bool,
-    crash: Option<CrashReport>,
-    /// The stack of the task before its worker was killed.
-    stack: Option<Stack>,
+    circumstances: Circumstances,
 }
 
 /// The circumstances of a failure, which its text mentions.
@@ -187,7 +180,7 @@ impl TaskError {
         let mut error = Self::new(kind);
         error.inner.label = label.map(Arc::from);
         error.inner.attempt = Attempt::new(attempt);
-        error.inner.elapsed = elapsed;
+        error.inner.circumstances.elapsed = elapsed;
         error
     }
 
@@ -200,12 +193,7 @@ impl TaskError {
             index: None,
             attempt: Attempt::first(),
             label: None,
-            elapsed: None,
-            quarantined: false,
-            in_the_queue: false,
-            broke_protocol: false,
-            crash: None,
-            stack: None,
+            circumstances: Circumstances::default(),
         };
         Self { inner: Box::new(failure) }
     }
@@ -240,14 +228,7 @@ impl TaskError {
     #[doc(hidden)]
     #[must_use]
     pub fn under(mut self, circumstances: Circumstances) -> Self {
-        let Circumstances { elapsed, quarantined, in_the_queue, broke_protocol, crash, stack } =
-            circumstances;
-        self.inner.elapsed = elapsed;
-        self.inner.quarantined = quarantined;
-        self.inner.in_the_queue = in_the_queue;
-        self.inner.broke_protocol = broke_protocol;
-        self.inner.crash = crash;
-        self.inner.stack = stack;
+        self.inner.circumstances = circumstances;
         self
     }
 
@@ -282,18 +263,18 @@ impl TaskError {
 
     /// Returns how long the task had been running when its process died.
     pub fn elapsed(&self) -> Option<Duration> {
-        self.inner.elapsed
+        self.inner.circumstances.elapsed
     }
 
     /// Returns the report of the crash that ended the worker: the signal, its cause, and the stack.
     pub fn crash(&self) -> Option<&CrashReport> {
-        self.inner.crash.as_ref()
+        self.inner.circumstances.crash.as_ref()
     }
 
     /// Returns where the task was: when its worker crashed, or when a deadline or a kill ended it.
     /// `None` if the worker did not answer within five milliseconds before it was killed.
     pub fn stack(&self) -> Option<&Stack> {
-        self.inner.stack.as_ref().or_else(|| self.crash()?.stack())
+        self.inner.circumstances.stack.as_ref().or_else(|| self.crash()?.stack())
     }
 
     /// Returns `true` if the task was cancelled before it started.
@@ -329,13 +310,13 @@ impl TaskError {
 
     /// Returns `true` if the task exceeded its queue deadline, which means that it never started.
     pub fn is_queue_deadline(&self) -> bool {
-        self.inner.in_the_queue
+        self.inner.circumstances.in_the_queue
     }
 
     /// Returns `true` if the task had retries left but was given up because it had killed as many
     /// workers as the pool's `quarantine_after` allows.
     pub fn is_quarantined(&self) -> bool {
-        self.inner.quarantined
+        self.inner.circumstances.quarantined
     }
 }
 

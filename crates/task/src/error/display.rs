@@ -3,7 +3,7 @@
 use std::fmt;
 
 use brigade_crash::End;
-use brigade_sys::process::last_line;
+use brigade_sys::process::{Exit, last_line};
 use brigade_wire::Attempt;
 
 use super::{FORKED, TaskError, TaskErrorKind};
@@ -11,14 +11,15 @@ use super::{FORKED, TaskError, TaskErrorKind};
 /// In one line; `{:#}` adds the stack, if there is one.
 impl fmt::Display for TaskError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_line(out)?;
+        self.write_task(out)?;
+        self.write_kind(out)?;
         let stack = self.stack().filter(|_| out.alternate());
         stack.map_or(Ok(()), |stack| write!(out, "\n{stack}"))
     }
 }
 
 impl TaskError {
-    fn write_line(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_task(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.inner.task {
             Some(task) => write!(out, "{task}")?,
             None => out.write_str("a task")?,
@@ -32,29 +33,18 @@ impl TaskError {
         if self.inner.attempt != Attempt::first() {
             write!(out, ", attempt {}", self.inner.attempt.get())?;
         }
+        Ok(())
+    }
+
+    fn write_kind(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner.kind {
             TaskErrorKind::Panicked { message, location, .. } => {
                 write!(out, " panicked at {}: {}", Printable(location), Printable(message))
             }
             TaskErrorKind::WorkerDied { pid, exit, stderr_tail } => {
-                write!(out, " lost its worker (pid {pid}): ")?;
-                if self.inner.broke_protocol {
-                    out.write_str("the pool killed it because it broke the protocol")?;
-                } else {
-                    write!(out, "{}", End { exit: *exit, crash: self.crash() })?;
-                }
-                if let Some(elapsed) = self.inner.elapsed {
-                    write!(out, ", after {elapsed:.3?}")?;
-                }
-                if let Some(line) = last_line(stderr_tail) {
-                    write!(out, "; its last line on stderr: {}", Printable(line))?;
-                }
-                if self.inner.quarantined {
-                    out.write_str("; quarantined because it killed too many workers")?;
-                }
-                Ok(())
+                self.write_death(*pid, *exit, stderr_tail, out)
             }
-            TaskErrorKind::DeadlineExceeded { limit, elapsed } if self.inner.in_the_queue => {
+            TaskErrorKind::DeadlineExceeded { limit, elapsed } if self.is_queue_deadline() => {
                 write!(
                     out,
                     " was not started within its queue deadline of {limit:?} (waited {elapsed:.3?})"
@@ -75,7 +65,7 @@ impl TaskError {
             TaskErrorKind::Cancelled => out.write_str(" was cancelled before it started"),
             TaskErrorKind::Killed => {
                 out.write_str(" was killed")?;
-                self.inner.elapsed.map_or(Ok(()), |elapsed| write!(out, " after {elapsed:.3?}"))
+                self.elapsed().map_or(Ok(()), |elapsed| write!(out, " after {elapsed:.3?}"))
             }
             TaskErrorKind::Codec { message } => {
                 write!(out, " cannot pass a value between processes: {}", Printable(message))
@@ -100,6 +90,31 @@ impl TaskError {
                 write!(out, " has no known outcome, the cluster cannot be used: {reason}")
             }
         }
+    }
+
+    fn write_death(
+        &self,
+        pid: u32,
+        exit: Exit,
+        stderr_tail: &str,
+        out: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        write!(out, " lost its worker (pid {pid}): ")?;
+        if self.inner.circumstances.broke_protocol {
+            out.write_str("the pool killed it because it broke the protocol")?;
+        } else {
+            write!(out, "{}", End { exit, crash: self.crash() })?;
+        }
+        if let Some(elapsed) = self.elapsed() {
+            write!(out, ", after {elapsed:.3?}")?;
+        }
+        if let Some(line) = last_line(stderr_tail) {
+            write!(out, "; its last line on stderr: {}", Printable(line))?;
+        }
+        if self.is_quarantined() {
+            out.write_str("; quarantined because it killed too many workers")?;
+        }
+        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@ use brigade_wire::{Attempt, codec};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
-use super::{TaskError, TaskErrorKind};
+use super::{Circumstances, TaskError, TaskErrorKind};
 
 const VERSION: u8 = 1;
 
@@ -45,7 +45,9 @@ impl Serialize for TaskError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let inner = &*self.inner;
         let (kind, texts, numbers) = parts(&inner.kind);
-        let places = Places { crash: inner.crash.clone(), stack: inner.stack.clone() }.to_texts();
+        let Circumstances { elapsed, quarantined, in_the_queue, broke_protocol, crash, stack } =
+            &inner.circumstances;
+        let places = Places { crash: crash.clone(), stack: stack.clone() }.to_texts();
         let texts = texts.into_iter().chain(places.iter().map(String::as_str));
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let portable = Portable {
@@ -55,10 +57,10 @@ impl Serialize for TaskError {
             numbers,
             attempt: inner.attempt.get(),
             label: inner.label.as_deref().map(cut),
-            elapsed: inner.elapsed,
-            flags: flag(inner.quarantined, QUARANTINED)
-                | flag(inner.in_the_queue, IN_THE_QUEUE)
-                | flag(inner.broke_protocol, BROKE_PROTOCOL),
+            elapsed: *elapsed,
+            flags: flag(*quarantined, QUARANTINED)
+                | flag(*in_the_queue, IN_THE_QUEUE)
+                | flag(*broke_protocol, BROKE_PROTOCOL),
         };
         portable.serialize(serializer)
     }
@@ -76,15 +78,16 @@ impl<'de> Deserialize<'de> for TaskError {
         let mut error = Self::new(kind_of(kind, texts, &numbers));
         let own = parts(&error.inner.kind).1.len();
         let Places { crash, stack } = Places::from_texts(places.get(own..).unwrap_or_default());
-        error.inner.crash = crash;
-        error.inner.stack = stack;
         error.inner.attempt = Attempt::new(attempt);
         error.inner.label = label.map(|label| Arc::from(cut(&label)));
-        error.inner.elapsed = elapsed;
-        error.inner.quarantined = flags & QUARANTINED != 0;
-        error.inner.in_the_queue = flags & IN_THE_QUEUE != 0;
-        error.inner.broke_protocol = flags & BROKE_PROTOCOL != 0;
-        Ok(error)
+        Ok(error.under(Circumstances {
+            elapsed,
+            quarantined: flags & QUARANTINED != 0,
+            in_the_queue: flags & IN_THE_QUEUE != 0,
+            broke_protocol: flags & BROKE_PROTOCOL != 0,
+            crash,
+            stack,
+        }))
     }
 }
 
@@ -242,7 +245,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::Circumstances;
 
     fn limit() -> impl Strategy<Value = Limit> {
         let number = 0..u64::MAX >> 1;
@@ -305,9 +307,9 @@ mod tests {
         ) {
             let elapsed = millis.map(Duration::from_millis);
             let mut error = TaskError::of(kind, label.as_deref(), attempt, elapsed);
-            error.inner.quarantined = flags & 1 != 0;
-            error.inner.in_the_queue = flags & 2 != 0;
-            error.inner.broke_protocol = flags & 4 != 0;
+            error.inner.circumstances.quarantined = flags & 1 != 0;
+            error.inner.circumstances.in_the_queue = flags & 2 != 0;
+            error.inner.circumstances.broke_protocol = flags & 4 != 0;
             let arrived = sent(&error);
             prop_assert_eq!(arrived.to_string(), error.to_string());
             prop_assert_eq!(arrived.kind(), error.kind());
