@@ -19,7 +19,7 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::fork::Origin;
@@ -142,25 +142,20 @@ impl<V: Send + 'static> Callbacks<V> {
         if RUNS_CALLBACKS.get() {
             return;
         }
-        let mut state = self.state.lock();
-        while state.runs {
-            let Some(deadline) = deadline else {
-                state = self.thread_ended.wait(state);
-                continue;
-            };
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let registered = state.registered;
-                drop(state);
-                let pool = self.pool.as_str();
-                let _ = catch_panic(|| {
-                    warn!(pool, registered, "callbacks still running at the shutdown deadline");
-                });
-                return;
-            }
-            state = self.thread_ended.wait_timeout(state, left).0;
-        }
+        let limit = deadline
+            .map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let state = self.state.lock();
+        let (state, _) = self.thread_ended.wait_timeout_while(state, limit, |state| state.runs);
+        let (runs, registered) = (state.runs, state.registered);
         drop(state);
+        if runs {
+            let pool = self.pool.as_str();
+            // A subscriber that panics does not keep the pool from its end.
+            let _ = catch_panic(|| {
+                warn!(pool, registered, "callbacks still running at the shutdown deadline");
+            });
+            return;
+        }
         self.join();
     }
 

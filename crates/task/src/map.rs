@@ -31,7 +31,11 @@ pub trait Chunks: fmt::Debug {
     fn next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
     where
         R: DeserializeOwned + 'static,
-        T: Turn<Self::Results>;
+        T: Turn<Self::Results>,
+    {
+        // Without a deadline there is no timeout.
+        self.next_until(turn, None).ok().flatten()
+    }
 
     /// Returns the next result like [`next`](Self::next), unless it has not arrived by the
     /// deadline. Takes no inputs after the deadline.

@@ -158,15 +158,6 @@ where
     type Results = Results;
     type Input = I::Item;
 
-    fn next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
-    where
-        R: DeserializeOwned + 'static,
-        T: Turn<Results>,
-    {
-        // Without a deadline there is no timeout.
-        self.next_until(turn, None).ok().flatten()
-    }
-
     fn next_until<R, T>(
         &mut self,
         turn: &mut T,
