@@ -111,13 +111,7 @@ fn translated(run: Run) -> Run {
         allow_duplicates: true,
         no_pin: !is_pinned,
         no_bar: !(run.bar || run.eta),
-        dialect: Dialect {
-            shell: Some(shell::of_user()),
-            stores_as_parallel: true,
-            resumes_numbers: true,
-            is_quiet: !(run.bar || run.eta),
-            halts_as_parallel: true,
-        },
+        dialect: Dialect { shell: Some(shell::of_user()), is_quiet: !(run.bar || run.eta) },
         ..run
     }
 }

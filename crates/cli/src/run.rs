@@ -84,7 +84,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let of_run = |summary: &Summary| {
         let (total, halt) = (statistics.total(), options.halt.and_then(|policy| policy.0));
         match (halt, &decision) {
-            (Some(halt), Some(decision)) if options.dialect.halts_as_parallel => {
+            (Some(halt), Some(decision)) if options.dialect.is_gnu() => {
                 status::of_halt(halt, decision, total)
             }
             _ => status::of(summary, halt, decision.as_ref(), total, first_signal.get()),
