@@ -23,7 +23,7 @@ use crate::log;
 use crate::patient::Patient;
 use area::Area;
 use plain::Plain;
-use text::{Tint, one_line, seconds};
+use text::{Tint, one_line};
 
 /// Shows progress, failures and the summary.
 #[derive(Debug)]
@@ -221,9 +221,4 @@ fn message(event: &Event) -> Option<String> {
         }
         _ => return None,
     })
-}
-
-/// Formats a duration for the summary and the area.
-fn short(duration: Duration) -> String {
-    seconds(duration)
 }

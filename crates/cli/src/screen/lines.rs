@@ -3,9 +3,9 @@
 use brigade::cores::CpuSet;
 use brigade::runner::Need;
 
+use super::Statistics;
 use super::statistics::Running;
-use super::text::{Tint, fit};
-use super::{Statistics, short};
+use super::text::{Tint, fit, seconds};
 
 /// Maximum number of running jobs that are listed; the others are only counted.
 const MAX_JOBS: usize = 8;
@@ -60,8 +60,8 @@ fn bar(statistics: &Statistics, width: usize, tint: Tint) -> String {
         parts.push(tint.bad(&format!("{failed} failed")));
     }
     let running = statistics.running_count();
-    let elapsed = short(statistics.elapsed());
-    let left = statistics.rest().map(short);
+    let elapsed = seconds(statistics.elapsed());
+    let left = statistics.rest().map(seconds);
     if width < NARROW {
         parts.push(format!("{running} running"));
         parts.push(left.map_or(elapsed, |left| format!("{left} left")));
@@ -103,7 +103,7 @@ fn job_lines(jobs: &[&Running], width: usize) -> Vec<String> {
     let (number_width, core_width) = (widest(&numbers), widest(&cores));
     let mut lines = Vec::new();
     for (job, (number, cores)) in jobs.iter().zip(numbers.iter().zip(&cores)) {
-        let age = short(job.since.elapsed());
+        let age = seconds(job.since.elapsed());
         let mut columns = vec![format!("  {age:>6}")];
         if width >= NARROW {
             columns.push(format!("{number:>number_width$}"));

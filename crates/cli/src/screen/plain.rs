@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Statistics, short};
+use super::Statistics;
+use super::text::seconds;
 
 /// Returns a line when another tenth of the jobs is done or enough time has passed.
 #[derive(Debug, Default)]
@@ -29,12 +30,12 @@ impl Plain {
             None => format!(" done of {}+ so far", statistics.known()),
         };
         let rest =
-            statistics.rest().map_or_else(String::new, |rest| format!(", {} left", short(rest)));
+            statistics.rest().map_or_else(String::new, |rest| format!(", {} left", seconds(rest)));
         Some(format!(
             "{done}{of}, {} failed, {} running, {} elapsed{rest}",
             statistics.failed(),
             statistics.running_count(),
-            short(statistics.elapsed()),
+            seconds(statistics.elapsed()),
         ))
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::text::{Tint, fit};
-use super::{Statistics, short};
+use super::Statistics;
+use super::text::{Tint, fit, seconds};
 
 /// Maximum length of lines without a terminal.
 const NO_TERMINAL: usize = 200;
@@ -31,7 +31,7 @@ fn write_summary(
     let failed = if statistics.failed() > 0 { tint.bad(&failed) } else { failed };
     let jobs = statistics.finished_count();
     let noun = if jobs == 1 { "job" } else { "jobs" };
-    write!(text, "brigade: {jobs} {noun} in {}: {succeeded}, {failed}", short(wall))?;
+    write!(text, "brigade: {jobs} {noun} in {}: {succeeded}, {failed}", seconds(wall))?;
     if statistics.skipped() > 0 {
         write!(text, ", {} already done", statistics.skipped())?;
     }
@@ -55,7 +55,7 @@ fn write_summary(
     if is_full && jobs > 1 {
         writeln!(text, "slowest:")?;
         for (wall, number, name) in statistics.slowest() {
-            let line = format!("  {:>6}  job {number}  {name}", short(wall));
+            let line = format!("  {:>6}  job {number}  {name}", seconds(wall));
             writeln!(text, "{}", fit(&line, width))?;
         }
     }
@@ -65,7 +65,7 @@ fn write_summary(
     }
     writeln!(text, "failures:")?;
     for failure in statistics.failures() {
-        let (number, wall) = (failure.number, short(failure.wall));
+        let (number, wall) = (failure.number, seconds(failure.wall));
         let line = format!("  job {number} ({}, {wall}): {}", failure.ending, failure.name);
         writeln!(text, "{}", fit(&line, width))?;
         for line in &failure.last_lines {
