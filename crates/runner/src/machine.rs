@@ -18,7 +18,6 @@ mod event;
 mod exit;
 mod settings;
 mod stop;
-mod suspend;
 #[cfg(test)]
 mod tests;
 

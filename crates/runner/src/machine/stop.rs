@@ -181,6 +181,14 @@ impl Machine {
         }
     }
 
+    /// Handles a request to pause: Ctrl-Z must stop the jobs as well, which are not in the
+    /// terminal's group. The driver stops the time of the machine meanwhile, so that no limit
+    /// passes.
+    pub(super) fn suspend(&mut self, out: &mut Vec<Action>) {
+        self.signal_all(Signal::Stop, out);
+        out.push(Action::Suspend);
+    }
+
     pub(super) fn signal_all(&self, signal: Signal, out: &mut Vec<Action>) {
         let running = self.slots.iter().enumerate().filter(|(_, running)| running.is_some());
         out.extend(running.map(|(slot, _)| Action::Signal(slot, signal)));
