@@ -88,12 +88,9 @@ impl Joblog {
     }
 
     fn create_with(path: &Path, header: &str) -> io::Result<Self> {
-        let mut joblog = Self::open(path)?;
-        if joblog.file.metadata()?.is_file() {
-            joblog.file.set_len(0)?;
-        }
-        joblog.file.write_all(header.as_bytes())?;
-        Ok(joblog)
+        let mut file = create_alone(path)?;
+        file.write_all(header.as_bytes())?;
+        Ok(Self { file })
     }
 
     /// Opens the log of an earlier run to continue it, and returns what that run has done. Creates
@@ -129,20 +126,16 @@ impl Joblog {
     }
 
     fn resume_with(path: &Path, rule: Rule) -> Result<(Self, Resume), ResumeError> {
-        let mut joblog = Self::open(path)?;
-        let resume = Resume::read(&joblog.file, rule)?;
-        let whole = resume::whole_lines(&joblog.file)?;
-        if whole < joblog.file.metadata()?.len() {
-            joblog.file.set_len(whole)?;
+        let mut file = open_alone(path)?;
+        let resume = Resume::read(&file, rule)?;
+        let whole = resume::whole_lines(&file)?;
+        if whole < file.metadata()?.len() {
+            file.set_len(whole)?;
         }
         if whole == 0 {
-            joblog.file.write_all(HEADER.as_bytes())?;
+            file.write_all(HEADER.as_bytes())?;
         }
-        Ok((joblog, resume))
-    }
-
-    fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: open_alone(path)? })
+        Ok((Self { file }, resume))
     }
 
     /// Appends the line of a job that is over. A job that never started has none.
@@ -175,6 +168,15 @@ pub(crate) fn open_alone(path: &Path) -> io::Result<File> {
         let holder = file_lock::holder(&file)
             .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
         return Err(io::Error::other(format!("it is in use by {holder}")));
+    }
+    Ok(file)
+}
+
+/// Opens a file like [`open_alone`], and removes what it has.
+pub(crate) fn create_alone(path: &Path) -> io::Result<File> {
+    let file = open_alone(path)?;
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
     }
     Ok(file)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStringExt;
 
@@ -289,10 +289,8 @@ fn swap(bytes: &mut [u8], from: u8, to: u8) {
 }
 
 fn hash(command: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    command.hash(&mut hasher);
     // The lowest bit marks hashes of whole jobs.
-    hasher.finish() & !1
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(command) & !1
 }
 
 /// Marks a hash as one that covers a whole job.

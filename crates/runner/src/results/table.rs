@@ -47,10 +47,7 @@ impl ResultTable {
     /// # Errors
     /// Returns an error if the file cannot be written, or another run writes to it.
     pub fn create(path: impl AsRef<Path>, format: TableFormat) -> io::Result<Self> {
-        let file = joblog::open_alone(path.as_ref())?;
-        if file.metadata()?.is_file() {
-            file.set_len(0)?;
-        }
+        let file = joblog::create_alone(path.as_ref())?;
         Ok(Self::new(Box::new(file), format))
     }
 
