@@ -197,7 +197,7 @@ impl<T> Publisher<T> {
             // The library has checked the size and the subject, and nothing was sent.
             let kind = RefusalKind::Other(chain(&error));
             if let Some(answered) = self.outstanding.remove(number) {
-                self.refused.push(answered.refused(kind));
+                self.refused.push(answered.with(Err(kind)));
             }
         }
     }
@@ -222,10 +222,7 @@ impl<T> Publisher<T> {
             Verdict::Refused(kind) => Err(kind),
         };
         let Some(answered) = self.outstanding.remove(number) else { return };
-        answers.push(match result {
-            Ok(stored) => answered.stored(stored),
-            Err(kind) => answered.refused(kind),
-        });
+        answers.push(answered.with(result));
     }
 
     fn warn_of_no_room(&mut self, subject: &Subject, reason: &str, now: Monotonic) {
@@ -238,13 +235,10 @@ impl<T> Publisher<T> {
 }
 
 impl<T> Entry<T> {
-    fn stored(self, stored: Stored) -> Answer<T> {
-        Answer { tag: self.tag, result: Ok(stored), publication: self.publication }
-    }
-
-    fn refused(self, kind: RefusalKind) -> Answer<T> {
-        let refusal = Refusal { kind, is_retried: self.is_retried };
-        Answer { tag: self.tag, result: Err(refusal), publication: self.publication }
+    fn with(self, result: Result<Stored, RefusalKind>) -> Answer<T> {
+        let Self { tag, publication, is_retried, .. } = self;
+        let result = result.map_err(|kind| Refusal { kind, is_retried });
+        Answer { tag, result, publication }
     }
 }
 

@@ -26,12 +26,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The end of a job.
 pub(super) enum JobEnd {
-    Examined {
-        token: Token,
-        is_done: bool,
-        history: History,
-        revision: u64,
-    },
+    Examined(Token, Examined),
     /// The task begins with the record `begin`, or has begun.
     Loaded {
         token: Token,
@@ -54,7 +49,7 @@ pub(super) enum JobEnd {
 impl Driver {
     pub(super) async fn job_ended(&mut self, end: JobEnd) {
         match end {
-            JobEnd::Examined { token, is_done, history, revision } => {
+            JobEnd::Examined(token, Examined { is_done, history, revision }) => {
                 if let Some(held) = self.held.get_mut(&token) {
                     held.history = history.clone();
                 }
@@ -123,15 +118,15 @@ impl Driver {
         let (context, key) = (self.context.clone(), held.key.clone());
         let foreign = if self.can_run(held) { None } else { Capability::of(held) };
         self.jobs.push(Box::pin(async move {
-            let Examined { is_done, mut history, revision } = context.examine(&key).await;
+            let mut examined = context.examine(&key).await;
             // As long as another node can run the task, its returns by this one do not count.
-            if history.unknown >= UNKNOWN_LIMIT
+            if examined.history.unknown >= UNKNOWN_LIMIT
                 && let Some(capability) = foreign
                 && context.has_peer_for(capability).await
             {
-                history.unknown = 0;
+                examined.history.unknown = 0;
             }
-            JobEnd::Examined { token, is_done, history, revision }
+            JobEnd::Examined(token, examined)
         }));
     }
 
