@@ -86,6 +86,13 @@ pub(crate) struct Rare {
 #[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct LargeArgument(Argument);
 
+impl LargeArgument {
+    /// Takes an argument that takes long to free.
+    fn take(&mut self) -> Option<Argument> {
+        self.0.is_large().then(|| mem::replace(&mut self.0, Argument::EMPTY))
+    }
+}
+
 /// The kind of a task. It says whether to look at the attributes, which are slow to reach while
 /// another thread counts their owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,6 +209,12 @@ impl Facts {
         if self.kind == Kind::Ordinary { None } else { self.attributes.rare.as_ref() }
     }
 
+    /// Returns the offset of a function without a name.
+    #[inline]
+    pub(crate) fn offset(&self) -> u64 {
+        self.function
+    }
+
     /// Returns the function for a worker, which may be of the same build as this program.
     #[inline]
     pub(crate) fn function(&self, same_build: bool) -> Function<'_> {
@@ -278,6 +291,7 @@ impl Facts {
     }
 
     /// Takes the task's span, to close it.
+    #[inline]
     pub(crate) fn take_span(&self) -> Option<Box<TaskSpan>> {
         self.rare()?.span.as_ref()?.lock().take()
     }
@@ -350,15 +364,17 @@ impl TaskCell {
             span.end(&outcome, failed.unwrap_or(0));
             completed.span = Some(span);
         }
-        let Some(mut before) = self.0.complete(outcome) else {
-            return Completed::default();
-        };
-        if let Some(Content::LargeArgument(large)) = before.argument()
-            && large.0.is_large()
-        {
-            completed.argument = Some(mem::replace(&mut large.0, Argument::EMPTY));
+        match self.0.complete(outcome) {
+            Some(Content::Watched(mut waiters)) => {
+                if let Content::LargeArgument(large) = &mut waiters.argument {
+                    completed.argument = large.take();
+                }
+                completed.waiters = Some(waiters);
+            }
+            Some(Content::LargeArgument(mut large)) => completed.argument = large.take(),
+            Some(_) => {}
+            None => return Completed::default(),
         }
-        completed.waiters = before.into_waiters();
         completed
     }
 

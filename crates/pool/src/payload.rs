@@ -125,6 +125,10 @@ impl Argument {
             let parts = keeps_parts.then_some(&mut parts);
             encode_in_parts(value, &mut encoded, limit, KEPT_PARTS, parts)
         });
+        if result.is_ok() && exported.is_none() && parts.is_empty() && encoded.len() <= COPIED {
+            // By far the most common case.
+            return Ok(Self::copied(encoded));
+        }
         let result = result.map(|()| exported);
         Self::encoded(encoded, parts, result, limit, arena, type_name::<T>())
     }
@@ -139,9 +143,18 @@ impl Argument {
         Some(Self::InArena(Box::new(arena.put(bytes)?)))
     }
 
-    /// Returns the argument of this encoding, with its parts and buffers. Its code is the same for
-    /// all types.
+    /// Copies a short encoding, whose memory is used again.
     #[inline]
+    fn copied(mut encoded: Scratch) -> Self {
+        let argument = Self::Inline(Bytes::copy(&encoded));
+        encoded.clear();
+        // Fails only at the end of the thread.
+        let _ = SCRATCH.try_with(|scratch| scratch.set(Some(encoded)));
+        argument
+    }
+
+    /// Returns the argument of a long encoding, or one with parts or buffers. Its code is the same
+    /// for all types.
     fn encoded(
         mut encoded: Scratch,
         parts: Vec<SharedNumbers>,
@@ -159,13 +172,6 @@ impl Argument {
                 Ok(joined) => *encoded = joined,
                 Err(error) => exported = Err(error),
             }
-        }
-        if exported.is_err() || (matches!(exported, Ok(None)) && encoded.len() <= COPIED) {
-            let argument = exported.map(|_| Self::Inline(Bytes::copy(&encoded)));
-            encoded.clear();
-            // Fails only at the end of the thread.
-            let _ = SCRATCH.try_with(|scratch| scratch.set(Some(encoded)));
-            return argument;
         }
         let Some(exported) = exported? else { return Ok(Self::of(*encoded, arena)) };
         let room = limit.saturating_sub(encoded.len());

@@ -30,7 +30,8 @@ pub struct TaskBuilder<'pool, A, R> {
     pool: &'pool Pool,
     /// The function, or the reason why no worker can call it, which fails the submission.
     function: Result<FunctionRef, String>,
-    options: TaskOptions,
+    /// `None` for a task without any, like almost all.
+    options: Option<Box<TaskOptions>>,
     types: PhantomData<fn(A) -> R>,
 }
 
@@ -54,17 +55,15 @@ impl TaskOptions {
         self.retry = retry;
     }
 
-    /// Returns a task with these settings. The code is the same for all types of arguments.
-    #[inline]
+    /// Returns a task with these settings.
     fn submission(&self, pool: &Pool, function: FunctionRef, encoded: Argument) -> Submission {
         let shared = pool.shared();
-        let &Self { ref label, retries, retried_for, .. } = self;
         let (deadlines, constraints) = self.constraints(&shared.config);
         let id = shared.next_task_ids(1);
-        let span = shared.open_span(id, label.as_ref(), None);
-        let rare = Rare::of(label.clone(), deadlines, retried_for, span);
+        let span = shared.open_span(id, self.label.as_ref(), None);
+        let rare = Rare::of(self.label.clone(), deadlines, self.retried_for, span);
         let cell = TaskCell::new(Some(pool.ordinary()), id, function, encoded, rare);
-        Submission { cell, retries, constraints }
+        Submission { cell, retries: self.retries, constraints }
     }
 
     /// Resolves the settings against the pool's defaults, for the task and for the scheduler.
@@ -109,8 +108,13 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     #[inline]
     pub(crate) fn new(pool: &'pool Pool, target: &Target<'_>) -> Self {
         let function = FunctionRef::to(target, pool.shared().runs_other_command());
-        let options = TaskOptions { label: label_of(target), ..TaskOptions::default() };
+        let with = |label| TaskOptions { label: Some(label), ..TaskOptions::default() };
+        let options = label_of(target).map(|label| Box::new(with(label)));
         Self { pool, function, options, types: PhantomData }
+    }
+
+    fn options(&mut self) -> &mut TaskOptions {
+        self.options.get_or_insert_default()
     }
 
     /// Limits the run time of the task.
@@ -119,7 +123,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// [`DeadlineExceeded`](crate::TaskErrorKind::DeadlineExceeded). A result that was complete
     /// before that still counts.
     pub fn deadline(mut self, limit: Duration) -> Self {
-        self.options.deadlines.hard = Some(limit);
+        self.options().deadlines.hard = Some(limit);
         self
     }
 
@@ -129,21 +133,21 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// If the task has not returned by its [`deadline`](Self::deadline), or, without one, within
     /// the pool's [`stop_grace`](crate::PoolBuilder::stop_grace), its worker is killed.
     pub fn soft_deadline(mut self, limit: Duration) -> Self {
-        self.options.deadlines.soft = Some(limit);
+        self.options().deadlines.soft = Some(limit);
         self
     }
 
     /// Limits the time from submission until a worker starts the task. When it is exceeded, the
     /// task fails without having run.
     pub fn queue_deadline(mut self, limit: Duration) -> Self {
-        self.options.deadlines.queue = Some(limit);
+        self.options().deadlines.queue = Some(limit);
         self
     }
 
     /// Limits the processor time of the task, that of all its threads together. The outcome of a
     /// task that exceeds it is [`LimitExceeded`](crate::TaskErrorKind::LimitExceeded).
     pub fn cpu_time(mut self, limit: Duration) -> Self {
-        self.options.deadlines.cpu = Some(limit);
+        self.options().deadlines.cpu = Some(limit);
         self
     }
 
@@ -153,7 +157,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// The task runs in a worker that has no other task. The limit is exact if the pool has a
     /// [limit](crate::Limits::memory) too and makes control groups; see there.
     pub fn memory(mut self, bytes: u64) -> Self {
-        self.options.deadlines.memory = Some(bytes);
+        self.options().deadlines.memory = Some(bytes);
         self
     }
 
@@ -164,7 +168,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// If there is no such resource, or not as much of it in all, submitting the task is an error.
     pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
         let declared = &self.pool.shared().config.resources;
-        self.options.needs.add(declared, resource.into(), amount);
+        self.options().needs.add(declared, resource.into(), amount);
         self
     }
 
@@ -175,14 +179,14 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// already sent to a worker, to hide the latency of the link, are not overtaken; that is up
     /// to four milliseconds of work, or one task of up to 50 ms.
     pub fn priority(mut self, priority: i32) -> Self {
-        self.options.priority = priority;
+        self.options().priority = priority;
         self
     }
 
     /// Sets how many times the task is run again after its worker died while running it or its
     /// run-time deadline passed. Use it only for tasks that may safely run twice. Default: 0.
     pub fn retries(mut self, retries: u32) -> Self {
-        self.options.set_retry(Retry::of(retries));
+        self.options().set_retry(Retry::of(retries));
         self
     }
 
@@ -212,7 +216,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.options.set_retry(retry);
+        self.options().set_retry(retry);
         self
     }
 
@@ -220,21 +224,21 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// a cluster.
     #[doc(hidden)]
     pub fn __earlier_attempts(mut self, number: u32) -> Self {
-        self.options.earlier_attempts = number;
+        self.options().earlier_attempts = number;
         self
     }
 
     /// Runs the task again after a panic too, as often as [`retry`](Self::retry) or
     /// [`retries`](Self::retries) allows. After the last attempt the panic is the outcome.
     pub fn retry_panics(mut self) -> Self {
-        self.options.retried_for.panics = true;
+        self.options().retried_for.panics = true;
         self
     }
 
     /// Sets a label, which errors and events show. Default: the name of a key, and none for other
     /// functions.
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
-        self.options.label = Some(label.into());
+        self.options().label = Some(label.into());
         self
     }
 
@@ -286,7 +290,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
         let kept = KeptArgument::take(argument);
         let bytes = kept.bytes();
         let encoded = Argument::Kept(Box::new(kept));
-        let task = self.function().map(|it| self.options.submission(self.pool, it, encoded));
+        let task = self.function().map(|it| self.submission(it, encoded));
         self.submit_task(task, when_full)
             .map_err(|kind| SubmitError::new(kind, KeptArgument::give_back(bytes)))
     }
@@ -306,13 +310,25 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     #[inline]
     fn unsubmitted(&self, argument: &A) -> Result<Submission, SubmitErrorKind> {
         let (function, encoded) = self.prepare(argument)?;
-        Ok(self.options.submission(self.pool, function, encoded))
+        Ok(self.submission(function, encoded))
+    }
+
+    #[inline]
+    fn submission(&self, function: FunctionRef, encoded: Argument) -> Submission {
+        let (pool, shared) = (self.pool, self.pool.shared());
+        if self.options.is_none() && shared.config.deadlines.are_none() && !shared.wants_spans() {
+            let id = shared.next_task_ids(1);
+            let cell = TaskCell::new(Some(pool.ordinary()), id, function, encoded, None);
+            return Submission { cell, retries: 0, constraints: None };
+        }
+        let options = self.options.as_deref().cloned().unwrap_or_default();
+        options.submission(pool, function, encoded)
     }
 
     /// Returns the function, if it and the resources exist.
     #[inline]
     fn function(&self) -> Result<FunctionRef, SubmitErrorKind> {
-        self.options.needs.check()?;
+        self.options.as_ref().map_or(Ok(()), |options| options.needs.check())?;
         self.function.clone().map_err(|message| SubmitErrorKind::Function { message })
     }
 
@@ -334,7 +350,7 @@ impl<A, T, E> TaskBuilder<'_, A, Result<T, E>> {
     /// [`retry`](Self::retry) or [`retries`](Self::retries) allows. After the last attempt the
     /// `Err` is the value of the task.
     pub fn retry_errors(mut self) -> Self {
-        self.options.retried_for.errors = true;
+        self.options.get_or_insert_default().retried_for.errors = true;
         self
     }
 }

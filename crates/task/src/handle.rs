@@ -225,7 +225,9 @@ impl<R: DeserializeOwned + 'static, F: Facts> Handle<R, F> {
     /// # Panics
     /// If the outcome was taken before, by `wait_timeout`, by `try_get`, or as a future.
     pub fn wait(mut self) -> Result<R, TaskError> {
-        self.backend().wait_for(&self.task, None);
+        if self.task.is_pending() {
+            self.backend().wait_for(&self.task, None);
+        }
         if !self.backend().is_forked()
             && let Some(Content::FewValue(bytes)) = self.task.content_mut()
         {

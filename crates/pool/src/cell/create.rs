@@ -10,14 +10,13 @@ use brigade_wire::{TaskId, items};
 use super::{Attributes, Facts, Kind, LargeArgument, NO_KEY, Rare, TaskCell};
 use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
-use crate::function_ref::FunctionRef;
+use crate::function_ref::{FunctionRef, NamedFunction};
 use crate::payload::Argument;
 use crate::sync::{AtomicBool, AtomicU32, Mutex};
 use crate::task_span::TaskSpan;
 
 impl Rare {
     /// Returns what is rare about a task, if anything is.
-    #[inline]
     pub(crate) fn of(
         label: Option<Arc<str>>,
         deadlines: Option<Box<TaskDeadlines>>,
@@ -30,6 +29,18 @@ impl Rare {
             && span.is_none();
         let span = span.map(|span| Mutex::new(Some(span)));
         (!is_ordinary).then(|| Self { label, deadlines, retried_for, span, ..Self::default() })
+    }
+}
+
+impl Attributes {
+    #[cold]
+    fn with(
+        ordinary: Option<&Arc<Self>>,
+        rare: Option<Rare>,
+        function: Option<Arc<NamedFunction>>,
+    ) -> Arc<Self> {
+        let rare = Some(Rare { function, ..rare.unwrap_or_default() });
+        Arc::new(Self { pool: ordinary.and_then(|ordinary| ordinary.pool.clone()), rare })
     }
 }
 
@@ -47,11 +58,7 @@ impl TaskCell {
         let (offset, function) = function.into_parts();
         let attributes = match (ordinary, rare, function) {
             (Some(ordinary), None, None) => Arc::clone(ordinary),
-            (ordinary, rare, function) => {
-                let rare = Some(Rare { function, ..rare.unwrap_or_default() });
-                let pool = ordinary.and_then(|ordinary| ordinary.pool.clone());
-                Arc::new(Attributes { pool, rare })
-            }
+            (ordinary, rare, function) => Attributes::with(ordinary, rare, function),
         };
         Self::make(id, offset, argument, attributes)
     }

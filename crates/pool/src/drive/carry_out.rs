@@ -8,7 +8,7 @@ use brigade_sys::clock::Monotonic;
 use brigade_wire::link::LinkError;
 use brigade_wire::ring::WakeUp;
 use brigade_wire::slots::{Revocation, SlotTable, slot_tag};
-use brigade_wire::{Attempt, Function, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
+use brigade_wire::{Attempt, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
 
 use super::deferred::{Deferred, ToKill};
 use super::observer::{End, Observer, Ran};
@@ -39,6 +39,20 @@ struct Ending {
     submitted: Monotonic,
 }
 
+/// A task on its way to a worker; see [`Action::Send`].
+#[derive(Clone, Copy)]
+struct Sending {
+    worker: WorkerId,
+    ring_index: u16,
+    key: TaskKey,
+    task: TaskId,
+    attempt: Attempt,
+    unanswered: u16,
+}
+
+/// The number of bytes of an argument that was sent, and whether to wake the worker.
+type Sent = (usize, Result<Option<WakeUp>, LinkError>);
+
 impl Core {
     /// Carries out one action.
     pub(super) fn carry_out(
@@ -57,7 +71,8 @@ impl Core {
             }
             Action::Send { worker, ring_index, key, id, attempt, unanswered } => {
                 self.prepare_for(worker, key, deferred);
-                match self.send(worker, ring_index, key, id, attempt, unanswered) {
+                let sending = Sending { worker, ring_index, key, task: id, attempt, unanswered };
+                match self.send(sending) {
                     Ok(wake_up) => deferred.rouse(wake_up),
                     Err(error) => self.not_sent(worker, &error, deferred),
                 }
@@ -226,51 +241,50 @@ impl Core {
     }
 
     #[inline]
-    fn send(
-        &mut self,
-        worker: WorkerId,
-        ring_index: u16,
-        key: TaskKey,
-        task: TaskId,
-        attempt: Attempt,
-        unanswered: u16,
-    ) -> Result<Option<WakeUp>, LinkError> {
-        let Some(Some(worker_slot)) = self.worker_slots.get_mut(worker.slot as usize) else {
-            return Ok(None);
+    fn send(&mut self, sending: Sending) -> Result<Option<WakeUp>, LinkError> {
+        let sent = self.send_few(sending).or_else(|| self.send_any(sending));
+        let Some((bytes, sent)) = sent else { return Ok(None) };
+        self.observers.sent(sending.worker, bytes);
+        let wake_up = match sent {
+            // The worker is gone, and its death returns the task to the queue.
+            Err(LinkError::Closed) => None,
+            sent => sent?,
         };
-        let process = &worker_slot.process;
-        let (Some(connection), Some(cell)) =
-            (worker_slot.connection.as_mut(), self.scheduler.task(key))
-        else {
-            return Ok(None);
-        };
-        if cell.is_chunk() {
-            connection.table.reset_items(ring_index);
-            cell.with_chunk_progress(|chunk| chunk.begin_anew(attempt));
+        self.woke_worker = wake_up.is_some();
+        Ok(wake_up)
+    }
+
+    /// Sends a task with few bytes and nothing rare, which is by far the most common case. Returns
+    /// `None` for any other.
+    #[inline]
+    fn send_few(&mut self, sending: Sending) -> Option<Sent> {
+        let Sending { worker, ring_index, key, task, attempt, unanswered } = sending;
+        let worker_slot = self.worker_slots.get_mut(worker.slot as usize)?.as_mut()?;
+        let (connection, cell) = (worker_slot.connection.as_mut()?, self.scheduler.task(key)?);
+        if !cell.is_ordinary() || self.scheduler.granted(key).is_some() {
+            return None;
         }
-        if let Some(emitted) = cell.emitted() {
-            let table = Arc::clone(&connection.table);
-            let assignment = Assignment { worker, attempt, table, ring_index };
-            emitted.begin(assignment, self.scheduler.is_open());
-        }
-        let granted = self.scheduler.granted(key).map(|granted| self.resources.describe(granted));
-        let (head, limit) = (&mut self.head, self.message_limit);
-        let mut bytes = 0;
-        let context = cell.with_span(|span| span.send(worker, attempt)).flatten();
-        let sent = cell.with_argument(|argument, chunk| {
+        cell.with_argument(|argument, _| {
+            let ArgumentRef::Bytes(argument) = argument else { return None };
+            let run = RunInline { task, attempt, ring_index, function: cell.offset() };
             // The worker has the cache line of the state word. A lock taken after this store would
             // wait for the line.
-            let arm = |table: &SlotTable| table.arm(ring_index, slot_tag(task, attempt));
-            let function = cell.function(connection.same_build);
-            if let (true, Function::Offset(function), ArgumentRef::Bytes(argument)) =
-                (cell.is_ordinary() && granted.is_none(), function, argument)
-            {
-                // By far the most common case.
-                bytes = argument.len();
-                let run = RunInline { task, attempt, ring_index, function };
-                arm(&connection.table);
-                return connection.send_words(&run.words(), argument, unanswered);
-            }
+            connection.table.arm(ring_index, slot_tag(task, attempt));
+            Some((argument.len(), connection.send_words(&run.words(), argument, unanswered)))
+        })?
+    }
+
+    #[cold]
+    fn send_any(&mut self, sending: Sending) -> Option<Sent> {
+        let Sending { worker, ring_index, key, task, attempt, unanswered } = sending;
+        let worker_slot = self.worker_slots.get_mut(worker.slot as usize)?.as_mut()?;
+        let process = &worker_slot.process;
+        let (connection, cell) = (worker_slot.connection.as_mut()?, self.scheduler.task(key)?);
+        begin(cell, sending, &connection.table, self.scheduler.is_open());
+        let granted = self.scheduler.granted(key).map(|granted| self.resources.describe(granted));
+        let (head, limit) = (&mut self.head, self.message_limit);
+        let context = cell.with_span(|span| span.send(worker, attempt)).flatten();
+        let sent = cell.with_argument(|argument, chunk| {
             let whole = argument.whole();
             let has_buffers = whole.is_some_and(Argument::has_buffers);
             let inlined = whole.filter(|_| has_buffers).and_then(|whole| {
@@ -280,7 +294,7 @@ impl Core {
             let kept = whole
                 .and_then(Argument::kept)
                 .filter(|_| results.map(|results| results.reach()).is_some());
-            bytes = match (&inlined, whole.filter(|_| kept.is_some())) {
+            let bytes = match (&inlined, whole.filter(|_| kept.is_some())) {
                 (Some(inlined), _) => inlined.len(),
                 (None, Some(kept)) => kept.size(),
                 (None, None) => argument.as_bytes().len(),
@@ -298,7 +312,7 @@ impl Core {
                 task,
                 attempt,
                 ring_index,
-                function,
+                function: cell.function(connection.same_build),
                 chunk,
                 limits: cell.deadlines().map_or(RunLimits::NONE, TaskDeadlines::run_limits),
                 location,
@@ -310,19 +324,12 @@ impl Core {
             };
             head.clear();
             ToWorker::Run(run).encode_head(head);
-            arm(&connection.table);
-            connection.send(head, argument, unanswered)
+            connection.table.arm(ring_index, slot_tag(task, attempt));
+            (bytes, connection.send(head, argument, unanswered))
         });
-        self.observers.sent(worker, bytes);
         // A task that is assigned has no outcome yet.
         debug_assert!(sent.is_some(), "a task with an outcome was sent");
-        let wake_up = match sent.unwrap_or(Ok(None)) {
-            // The worker is gone, and its death returns the task to the queue.
-            Err(LinkError::Closed) => None,
-            sent => sent?,
-        };
-        self.woke_worker = wake_up.is_some();
-        Ok(wake_up)
+        sent
     }
 
     /// Kills a worker after a failed send. The frame is lost, and only the worker's death brings
@@ -352,6 +359,19 @@ impl Core {
 
     pub(super) fn connection_mut(&mut self, worker: WorkerId) -> Option<&mut Connection> {
         self.worker_slot_mut(worker)?.connection.as_mut()
+    }
+}
+
+/// Begins an attempt at a task of which items or emitted values are known one by one.
+fn begin(cell: &TaskCell, sending: Sending, table: &Arc<SlotTable>, is_open: bool) {
+    let Sending { worker, ring_index, attempt, .. } = sending;
+    if cell.is_chunk() {
+        table.reset_items(ring_index);
+        cell.with_chunk_progress(|chunk| chunk.begin_anew(attempt));
+    }
+    if let Some(emitted) = cell.emitted() {
+        let table = Arc::clone(table);
+        emitted.begin(Assignment { worker, attempt, table, ring_index }, is_open);
     }
 }
 

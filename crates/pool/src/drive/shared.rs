@@ -263,8 +263,13 @@ impl Shared {
         label: Option<&Arc<str>>,
         items: Option<u32>,
     ) -> Option<Box<TaskSpan>> {
-        let is_wanted = TaskSpan::is_wanted(self.config.trace_context.as_ref());
-        if is_wanted { self.open_wanted_span(task, label, items) } else { None }
+        if self.wants_spans() { self.open_wanted_span(task, label, items) } else { None }
+    }
+
+    /// Returns `true` if somebody may be interested in spans of tasks.
+    #[inline]
+    pub(crate) fn wants_spans(&self) -> bool {
+        TaskSpan::is_wanted(self.config.trace_context.as_ref())
     }
 
     #[cold]
