@@ -58,6 +58,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use brigade_base::Revocation;
 use brigade_base::{Attempt, TaskId};
 pub use grant::Grant;
+pub use present::leave;
 
 /// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

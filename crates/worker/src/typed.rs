@@ -12,6 +12,7 @@ use brigade_wire::codec::parts::{self, Addresses, decode_in_parts, encode_in_par
 use brigade_wire::codec::{self, CodecError, Owned};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::exporting;
+use brigade_wire::slots;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -34,6 +35,8 @@ where
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
         let argument = decode(invocation)?;
         let result = function(argument);
+        // What follows is not the function's time.
+        invocation.present.inspect(|present| slots::leave(present));
         if encode(&result, invocation)? {
             keep(result, invocation);
         }

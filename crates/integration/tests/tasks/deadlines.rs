@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use brigade::{TaskError, TaskErrorKind, worker};
 use brigade_integration::{attempt, builder, pool};
 use brigade_testkit::faults::{echoes, hangs, sleeps, stops_itself};
-use brigade_testkit::{BOUND, Gate, Pass, outcome, pass, processes, wait_until};
+use brigade_testkit::{BOUND, Gate, Pass, outcome, pass, pause, processes, wait_until};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Longer than a worker that is ready to run waits for a core.
 const LIMIT: Duration = Duration::from_millis(500);
@@ -47,7 +48,7 @@ fn time_in_the_queue_does_not_count_as_running_time() {
     let first = pool.submit(pass, gate.pass(1)).unwrap();
     let second = pool.task(echoes).deadline(LIMIT).submit(vec![2]).unwrap();
     gate.wait_for_arrivals(1);
-    brigade_testkit::pause(2 * LIMIT);
+    pause(2 * LIMIT);
     gate.open();
     outcome(first).unwrap();
     assert_eq!(outcome(second).unwrap(), [2]);
@@ -271,7 +272,7 @@ fn tasks_that_end_at_their_deadline_have_one_outcome_each() {
         .map(|number| {
             let micros = 4_000 + number * 7_919 % 2_000;
             let task = pool.task(|(number, micros): (u64, u64)| {
-                brigade_testkit::pause(Duration::from_micros(micros));
+                pause(Duration::from_micros(micros));
                 number
             });
             task.deadline(Duration::from_millis(5)).submit((number, micros)).unwrap()
@@ -324,7 +325,7 @@ fn forgets_a_section(number: u32) -> u32 {
     if number == 0 {
         std::mem::forget(worker::expires(LIMIT));
     } else {
-        brigade_testkit::pause(LIMIT / 2);
+        pause(LIMIT / 2);
     }
     number
 }
@@ -371,4 +372,25 @@ fn a_panic_is_not_late_because_of_its_backtrace() {
         assert!(backtrace.contains("panics"), "{backtrace}");
         assert_eq!(error.attempt(), 1);
     }
+}
+
+/// A value that takes long to encode, in milliseconds.
+#[derive(Debug, Deserialize)]
+struct Slow(u64);
+
+impl Serialize for Slow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        pause(Duration::from_millis(self.0));
+        serializer.serialize_newtype_struct("Slow", &self.0)
+    }
+}
+
+#[test]
+fn a_value_is_not_late_because_of_its_encoding() {
+    let pool = pool(1);
+    let task = pool.task(Slow).deadline(Duration::from_millis(200));
+    let Slow(millis) = outcome(task.submit(500).unwrap()).unwrap();
+    assert_eq!(millis, 500);
+    // One that never ends is.
+    deadline_exceeded(outcome(task.submit(u64::MAX).unwrap()));
 }

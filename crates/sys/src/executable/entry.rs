@@ -4,6 +4,7 @@ use crate::error::EntryError;
 use crate::numbers::{Numbers, SharedNumbers};
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 /// A task function as the event loop calls it, whatever its types.
 pub type EntryPoint = fn(&mut Invocation<'_>) -> Result<(), EntryError>;
@@ -30,6 +31,9 @@ pub struct Invocation<'a> {
     pub leftover: Option<&'a mut Numbers>,
     /// Receives the large vectors in the value, if it may be encoded without them.
     pub parts: Option<&'a mut Vec<SharedNumbers>>,
+    /// The word that says which function runs, to be written when it has returned. The table of
+    /// task states has it.
+    pub present: Option<&'a AtomicU64>,
     /// Set by the function if the encoded value ends with a list of shared buffers.
     pub has_buffers: bool,
 }
@@ -94,6 +98,7 @@ impl<'a> Invocation<'a> {
             with_buffers: None,
             leftover: None,
             parts: None,
+            present: None,
             has_buffers: false,
         }
     }
@@ -111,6 +116,7 @@ impl<'a> Invocation<'a> {
             with_buffers: self.with_buffers.map(|it| it as &WithBuffers<'_>),
             leftover: self.leftover.as_deref_mut(),
             parts: self.parts.as_deref_mut(),
+            present: self.present,
             has_buffers: self.has_buffers,
         }
     }

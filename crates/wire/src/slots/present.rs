@@ -1,9 +1,10 @@
 //! The word that says which function runs.
 //!
 //! The state of an entry stays *running* after the function has returned. This word does not: the
-//! worker clears it when the function has returned or panicked, before it finds names for the panic
-//! and before it sends anything. So the host knows whether what it sees of a worker, such as its
-//! stack, belongs to a task, and that the time of a task is over although its outcome is not there.
+//! worker clears it when the function has returned or panicked, before it encodes the value, finds
+//! names for the panic or sends anything. So the host knows whether what it sees of a worker, such
+//! as its stack, belongs to a task, and that the time of a task is over although its outcome is not
+//! there.
 //!
 //! It has no value until the worker runs. A worker that was forked is sent tasks before that. The
 //! host gives up one that does not start in time, and only one of the two succeeds.
@@ -24,6 +25,12 @@ const NOTHING: u64 = 1;
 /// The host has given up the worker.
 const GIVEN_UP: u64 = 2;
 
+/// Worker: says that the function has returned.
+#[inline]
+pub fn leave(present: &AtomicU64) {
+    present.store(NOTHING, Ordering::Release);
+}
+
 fn word_of(ring_index: u16, tag: u32) -> u64 {
     (u64::from(ring_index) + 1) << 32 | u64::from(tag)
 }
@@ -38,7 +45,7 @@ impl SlotTable {
     /// Worker: says that the function has returned or panicked.
     #[inline]
     pub fn leave(&self) {
-        self.present().store(NOTHING, Ordering::Release);
+        leave(self.present());
     }
 
     /// Host: returns `true` if the function of this task runs. If it did when the task was seen to
@@ -64,8 +71,9 @@ impl SlotTable {
         word.compare_exchange(UNKNOWN, GIVEN_UP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// Worker: returns the word, for [`leave`].
     #[inline]
-    fn present(&self) -> &AtomicU64 {
+    pub fn present(&self) -> &AtomicU64 {
         &self.segment.words()[usize::from(self.slots) * 4 + 2]
     }
 }

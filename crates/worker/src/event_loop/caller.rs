@@ -177,6 +177,8 @@ impl<'a> Caller<'a> {
         if *has_sent_large && store.is_reached() {
             invocation.parts = Some(parts);
         }
+        // Items have no entry of their own.
+        invocation.present = run.chunk.is_none().then(|| slots.present());
         invocation.store_large = Some(put);
         invocation.leftover = Some(leftover);
         invocation.outlet = outlet;
