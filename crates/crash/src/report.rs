@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(report.to_string(), line);
         let full = format!("{report:#}");
         assert!(
-            full.starts_with(line) && full.contains("\nthread 8 (decoder), calls may be"),
+            full.starts_with(line) && full.contains("\nthread 8 (decoder), no names: had"),
             "{full}"
         );
     }

@@ -150,7 +150,9 @@ impl fmt::Display for Stack {
         if !self.inner.thread_name.is_empty() {
             write!(out, " ({})", self.inner.thread_name.escape_debug())?;
         }
-        if self.inner.is_partial {
+        if self.frames().iter().all(|frame| frame.module.is_none()) {
+            out.write_str(", no names: had the task closed descriptors, or no /proc?")?;
+        } else if self.inner.is_partial {
             out.write_str(", calls may be missing")?;
         }
         frame::write_all(self.frames(), out)
