@@ -16,6 +16,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, poll};
 use rustix::thread::nanosleep;
 
+use crate::old_kernels::address;
+
 /// The name in a report is that of the function which calls this.
 #[inline(never)]
 fn decode_header(address: u64) -> u64 {
@@ -356,12 +358,32 @@ fn waits_in_vain(time: Duration, nth: usize) -> String {
             format!("{:?}", socket.recv(&mut []))
         }
         1 => format!("{:?}", nanosleep(&limit)),
+        4.. => format!("{}", calls_in_vain(time, nth)),
         _ => {
             let group = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
             let mut events = [epoll::Event { flags: EventFlags::IN, data: EventData::new_u64(0) }];
             format!("{:?}", epoll::wait(&group, &mut events, Some(&limit)))
         }
     }
+}
+
+/// The same, in calls of C.
+fn calls_in_vain(time: Duration, nth: usize) -> i64 {
+    let (mut limit, mut zero) = ([time.as_secs(), u64::from(time.subsec_nanos())], [0_u64]);
+    let (limit, zero) = (address(&mut limit), address(&mut zero));
+    let (number, arguments) = match nth {
+        // `select`, `sem_timedwait`, `sigtimedwait` and `wait`.
+        4 => (libc::SYS_pselect6, [0, 0, 0, 0, limit, 0]),
+        5 => (libc::SYS_futex, [zero, 0, 0, limit, 0, 0]),
+        6 => (libc::SYS_rt_sigtimedwait, [zero, 0, limit, 8, 0, 0]),
+        _ => match misdeeds::fork().unwrap() {
+            Some(child) => (libc::SYS_wait4, [child.into(), 0, 0, 0, 0, 0]),
+            None => loop {
+                thread::park();
+            },
+        },
+    };
+    misdeeds::system_call(number, arguments)
 }
 
 /// One pool of each kind whose workers are asked where they are in a different way.
@@ -388,7 +410,7 @@ fn a_task_that_is_too_late_has_no_value_of_its_killers_making() {
         waits(nth)
     }
     for (number, pool) in pools(false).into_iter().chain(pools(true)).enumerate() {
-        for nth in 0..4 {
+        for nth in 0..8 {
             for _ in 0..repetitions(4) {
                 let task = pool.task(waits).deadline(LIMIT).submit(nth).unwrap();
                 let error = outcome(task).unwrap_err();

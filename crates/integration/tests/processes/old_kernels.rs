@@ -121,7 +121,7 @@ impl Kernel {
 }
 
 /// Returns an address to which a system call may write.
-fn address<T>(memory: &mut [T]) -> u64 {
+pub(crate) fn address<T>(memory: &mut [T]) -> u64 {
     memory.as_mut_ptr().expose_provenance() as u64
 }
 
