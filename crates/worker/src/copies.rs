@@ -15,6 +15,7 @@ use brigade_wire::link::{LinkReceiver, LinkSender};
 use crate::context;
 use crate::event_loop::{EventLoop, LoopEnd, Turn};
 use crate::exit_code;
+use crate::panic_capture;
 use crate::stderr::report_end;
 
 /// The numbers that a copy leaves to this process.
@@ -22,6 +23,8 @@ const STOPPED: u64 = 1;
 const DONE: u64 = 2;
 const WORN: u64 = 3;
 const PASSED: u64 = 4;
+/// Added to these if the copy has looked for the names of functions.
+const NAMED: u64 = 8;
 
 /// Longest time that a copy may take to exit. Tasks wait for that, so it has an end.
 const LONGEST_GRACE: Duration = Duration::from_secs(60);
@@ -46,7 +49,8 @@ impl Copy {
             LoopEnd::Worn => (WORN, Vec::new()),
             LoopEnd::Passed(blocks) => (PASSED, blocks),
         };
-        self.copies.leave(what, blocks.into_iter().flatten());
+        let named = if panic_capture::has_named() { NAMED } else { 0 };
+        self.copies.leave(what | named, blocks.into_iter().flatten());
     }
 }
 
@@ -77,7 +81,7 @@ pub(crate) fn next<S: LinkSender, R: LinkReceiver>(
                 event_loop.set_turn(Turn::Copy);
                 return Some(Copy { copies, grace });
             }
-            Ok(copies::Turn::Left(left @ (DONE | PASSED))) => left,
+            Ok(copies::Turn::Left(left)) if [DONE, PASSED].contains(&(left & !NAMED)) => left,
             // Its exit handlers are for its copies.
             Ok(copies::Turn::Left(_) | copies::Turn::LeftProcesses) => {
                 sibling::end_at_once(exit_code::STOPPED)
@@ -93,8 +97,11 @@ pub(crate) fn next<S: LinkSender, R: LinkReceiver>(
             report_end(&codec::chain(&error));
             sibling::end_at_once(error.exit_code());
         }
-        if left == PASSED {
+        if left & !NAMED == PASSED {
             return None;
+        }
+        if left & NAMED != 0 {
+            panic_capture::prepare_names();
         }
     }
 }

@@ -15,6 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 
 use brigade_sys::catch_panic::{drop_payload, panic_text};
@@ -77,6 +78,9 @@ struct Names {
 
 static NAMES: OnceLock<Names> = OnceLock::new();
 
+/// Set once this process has looked for names in the files of its program.
+static NAMED: AtomicBool = AtomicBool::new(false);
+
 /// Lets panics have backtraces after the initializer, which may close files and system calls.
 pub(crate) fn keep_names() {
     // Without /proc there is nothing to keep.
@@ -92,6 +96,18 @@ pub(crate) fn look_for_a_sandbox() {
     }
 }
 
+/// Returns `true` if the names of a panic were looked for in files.
+pub(crate) fn has_named() -> bool {
+    NAMED.load(Ordering::Relaxed)
+}
+
+/// Reads what names are looked for in, once, so that copies of this process have it: that is nearly
+/// all that a panic costs.
+pub(crate) fn prepare_names() {
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(|| drop(Backtrace::force_capture().to_string()));
+}
+
 impl Frames {
     fn capture() -> Self {
         if NAMES.get().is_none_or(|names| names.rights.allow_files()) {
@@ -105,7 +121,10 @@ impl Frames {
 impl fmt::Display for Frames {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, NAMES.get()) {
-            (Self::Open(backtrace), _) => write!(out, "{backtrace}"),
+            (Self::Open(backtrace), _) => {
+                NAMED.store(true, Ordering::Relaxed);
+                write!(out, "{backtrace}")
+            }
             (Self::Closed(addresses), Some(names)) => {
                 out.write_str(&names.symbols.describe(addresses))
             }

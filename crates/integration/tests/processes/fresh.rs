@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, id};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brigade::stream::Emit;
 use brigade::{Exit, Function, Link, Pool, PoolBuilder, SharedBuf, Stdio, TaskError, worker};
@@ -127,11 +127,18 @@ fn a_panic_costs_its_task_only() {
         panic!("on purpose")
     }
     let pool = fresh(1).build().unwrap();
+    let mut times: Vec<Duration> = Vec::new();
     for _ in 0..20 {
+        let begin = Instant::now();
         let error = error(&pool, panics, 0);
         assert!(error.is_panic(), "{error}");
+        times.push(begin.elapsed());
     }
     assert_eq!(pool.worker_restarts(), 0);
+    // What names are looked for in is read by the first process, and once for all others.
+    let first = times[0];
+    times.sort_unstable();
+    assert!(times[10] < first, "{first:?}, then {times:?}");
 }
 
 #[test]
@@ -291,8 +298,8 @@ fn tasks_emit_items_from_their_copies() {
 
 /// Spins for a while, and allocates 300 MiB.
 fn is_greedy(millis: u64) -> usize {
-    let end = std::time::Instant::now() + Duration::from_millis(millis);
-    while std::time::Instant::now() < end {}
+    let end = Instant::now() + Duration::from_millis(millis);
+    while Instant::now() < end {}
     let bytes = vec![1_u8; 300 << 20];
     std::hint::black_box(&bytes).len()
 }
