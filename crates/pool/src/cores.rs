@@ -28,6 +28,10 @@ struct Slots {
     wanted: usize,
 }
 
+/// Leases that a pool no longer needs. Dropping one returns its cores, which may run user code, so
+/// it must not happen under a lock.
+pub(crate) type Unneeded = Vec<Arc<CoreLease>>;
+
 /// The cores that this process may use, shared by all pools that were not given a core pool.
 static MACHINE: OnceLock<CorePool> = OnceLock::new();
 
@@ -96,12 +100,7 @@ impl SlotCores {
 
     /// Stops keeping leases for the slots from `wanted` on, which get no further process. Returns
     /// the leases of those without a process; the others follow with [`release`](Self::release).
-    /// Dropping one returns its cores, which may run user code, so it must not happen under a lock.
-    pub(crate) fn keep(
-        &self,
-        wanted: usize,
-        has_process: impl Fn(usize) -> bool,
-    ) -> Vec<Arc<CoreLease>> {
+    pub(crate) fn keep(&self, wanted: usize, has_process: impl Fn(usize) -> bool) -> Unneeded {
         let mut slots = self.slots.lock();
         slots.wanted = wanted;
         let surplus = slots.leases.iter_mut().enumerate().skip(wanted);

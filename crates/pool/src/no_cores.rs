@@ -17,6 +17,8 @@ pub(crate) enum CoreLease {}
 #[derive(Debug)]
 pub(crate) enum SlotCores {}
 
+pub(crate) type Unneeded = Vec<Arc<CoreLease>>;
+
 #[expect(clippy::unnecessary_wraps, reason = "the signatures are those of `cores`")]
 impl SlotCores {
     pub(crate) fn new(
@@ -38,11 +40,7 @@ impl SlotCores {
         match *self {}
     }
 
-    pub(crate) fn keep(
-        &self,
-        _wanted: usize,
-        _has_process: impl Fn(usize) -> bool,
-    ) -> Vec<Arc<CoreLease>> {
+    pub(crate) fn keep(&self, _wanted: usize, _has_process: impl Fn(usize) -> bool) -> Unneeded {
         match *self {}
     }
 

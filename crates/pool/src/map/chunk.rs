@@ -159,9 +159,8 @@ impl Results {
         let result = if self.are_plain {
             codec::decode(encoded)
         } else {
-            let (value, buffers) =
-                (take(&mut self.in_arena, index), take(&mut self.buffers, index));
-            decode(encoded, value, buffers)
+            let value = take(&mut self.in_arena, index);
+            decode(encoded, value, take(&mut self.buffers, index))
         };
         Some(result.map_err(|error| self.is_malformed(index, &undecodable(&error))))
     }
