@@ -22,10 +22,7 @@ pub(crate) struct History {
 struct Second {
     /// Its begin, in nanoseconds.
     begin: u64,
-    finished: u64,
-    failed: u64,
-    max_queued: u64,
-    busy: u32,
+    point: HistoryPoint,
 }
 
 impl History {
@@ -35,11 +32,11 @@ impl History {
         if now >= self.current.begin.saturating_add(SECOND) {
             self.turn(now);
         }
-        let second = &mut self.current;
-        second.finished += finished;
-        second.failed += failed;
-        second.max_queued = second.max_queued.max(queued);
-        second.busy = second.busy.max(busy);
+        let point = &mut self.current.point;
+        point.finished += finished;
+        point.failed += failed;
+        point.max_queued = point.max_queued.max(queued);
+        point.busy = point.busy.max(busy);
     }
 
     /// Returns the end of the second that begins with an event at `now`.
@@ -67,10 +64,7 @@ impl History {
         recent
             .map(|second| HistoryPoint {
                 ago: Duration::from_nanos(now.saturating_sub(second.begin)),
-                finished: second.finished,
-                failed: second.failed,
-                max_queued: second.max_queued,
-                busy: second.busy,
+                ..second.point
             })
             .collect()
     }
@@ -78,7 +72,7 @@ impl History {
 
 impl Second {
     fn happened(&self) -> bool {
-        self.finished > 0 || self.max_queued > 0 || self.busy > 0
+        self.point.finished > 0 || self.point.max_queued > 0 || self.point.busy > 0
     }
 }
 

@@ -8,17 +8,10 @@ use crate::SlowTask;
 /// The slowest tasks, at most `MOST`, longest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slowest<const MOST: usize> {
-    tasks: Vec<(u64, Slow)>,
+    /// The run time of each, the time of its end, and the rest.
+    tasks: Vec<(u64, u64, SlowTask)>,
     /// The run time that a task has to exceed to be among them.
     threshold: u64,
-}
-
-#[derive(Debug, Clone)]
-struct Slow {
-    task: u64,
-    label: String,
-    worker: String,
-    ended: u64,
 }
 
 /// Labels are cut off at this number of bytes, so that memory is bounded.
@@ -40,27 +33,25 @@ impl<const MOST: usize> Slowest<MOST> {
 
     #[cold]
     fn insert(&mut self, now: u64, nanos: u64, run: &Run<'_>) {
-        let slow = Slow {
+        let slow = SlowTask {
             task: run.task,
             label: cut(run.label.unwrap_or_default(), LABEL_LIMIT).to_owned(),
             worker: run.worker.map(worker_text).unwrap_or_default(),
-            ended: now,
+            ..SlowTask::default()
         };
-        let at = self.tasks.partition_point(|(other, _)| *other >= nanos);
-        self.tasks.insert(at, (nanos, slow));
+        let at = self.tasks.partition_point(|(other, ..)| *other >= nanos);
+        self.tasks.insert(at, (nanos, now, slow));
         self.tasks.truncate(MOST);
         if self.tasks.len() == MOST {
-            self.threshold = self.tasks.last().map_or(0, |(nanos, _)| *nanos);
+            self.threshold = self.tasks.last().map_or(0, |(nanos, ..)| *nanos);
         }
     }
 
     pub(crate) fn list(&self, now: u64) -> Vec<SlowTask> {
-        let list = self.tasks.iter().map(|(nanos, slow)| SlowTask {
-            task: slow.task,
-            label: slow.label.clone(),
-            worker: slow.worker.clone(),
+        let list = self.tasks.iter().map(|(nanos, ended, slow)| SlowTask {
             run_time: Duration::from_nanos(*nanos),
-            ago: Duration::from_nanos(now.saturating_sub(slow.ended)),
+            ago: Duration::from_nanos(now.saturating_sub(*ended)),
+            ..slow.clone()
         });
         list.collect()
     }
