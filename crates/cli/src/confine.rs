@@ -1,5 +1,4 @@
-//! Makes sandboxes and limits of options and of fields in job files, and `brigade sandbox`, which
-//! shows what this machine can do.
+//! Makes the confinement of jobs, and `brigade sandbox`, which shows what this machine can do.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -186,7 +186,7 @@ impl Workers {
         self.freed = true;
     }
 
-    /// Removes and returns all frames of a worker, which is dead.
+    /// Removes all frames of a worker, which is dead, and returns those that were not revoked.
     pub(crate) fn take_assigned(&mut self, slot: u32) -> Vec<(u16, TaskKey)> {
         let worker = &mut self.entries[slot as usize];
         self.busy -= usize::from(worker.load() > 0);
