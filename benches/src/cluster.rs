@@ -5,10 +5,10 @@ use brigade_testkit::{NatsCluster, NatsServer};
 use crate::report::Outcome;
 
 /// Maximum number of tasks of one lap.
-pub(crate) const MOST: usize = 100_000;
+pub(crate) const MAX: usize = 100_000;
 
 /// Maximum number of mapped items of one lap.
-pub(crate) const MOST_MAPPED: usize = 2_000_000;
+pub(crate) const MAX_MAPPED: usize = 2_000_000;
 
 /// Items of a message, where several travel in one.
 pub(crate) const ITEMS: usize = 64;

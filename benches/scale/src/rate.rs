@@ -21,12 +21,12 @@ impl Budget {
         let left = self.end.saturating_duration_since(Instant::now());
         let time = left * weight / self.weight.max(weight);
         self.weight = self.weight.saturating_sub(weight);
-        time.max(LEAST)
+        time.max(MIN)
     }
 }
 
 /// With less, a case says nothing.
-const LEAST: Duration = Duration::from_millis(20);
+const MIN: Duration = Duration::from_millis(20);
 
 /// Laps of a case, of which the median counts.
 pub(crate) const LAPS: u32 = 3;
@@ -35,7 +35,7 @@ pub(crate) const LAPS: u32 = 3;
 const PILOT: f64 = 0.1;
 
 /// Tasks of a lap at most: their handles are kept, and take 100 to 200 bytes each.
-const MOST: f64 = 4e6;
+const MAX: f64 = 4e6;
 
 /// A rate and the range of its laps.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ impl Rate {
         mut run: impl FnMut(u32) -> Outcome<Duration>,
     ) -> Outcome<Self> {
         let seconds = time.as_secs_f64();
-        let tasks = |rate: f64, share: f64| count((rate * seconds * share).clamp(FEWEST, MOST));
+        let tasks = |rate: f64, share: f64| count((rate * seconds * share).clamp(FEWEST, MAX));
         let pilot = tasks(guess, PILOT);
         let rate = f64::from(pilot) / run(pilot)?.as_secs_f64();
         let lap = tasks(rate, (1.0 - PILOT) / f64::from(LAPS));

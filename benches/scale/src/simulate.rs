@@ -111,7 +111,7 @@ impl Arguments {
     fn setting(&self, cores: u32, workers: u32, submitters: u32, micros: u32) -> Setting {
         let (look, batch, seed) = (self.look, self.batch, self.seed);
         let grain = 1e3 * f64::from(micros);
-        Setting { cores, workers, submitters, grain, batch, look, most_tasks: MOST_TASKS, seed }
+        Setting { cores, workers, submitters, grain, batch, look, most_tasks: MAX_TASKS, seed }
     }
 }
 
@@ -136,7 +136,7 @@ fn cell(prediction: Prediction) -> String {
 }
 
 /// Tasks of one run of the model.
-const MOST_TASKS: u32 = 200_000;
+const MAX_TASKS: u32 = 200_000;
 
 /// From this share on, nothing is used up but the cores.
 const BUSY: f64 = 0.95;

@@ -13,7 +13,7 @@ use brigade::{Key, Link, Pool};
 
 use super::balance::{EVEN, lasts};
 use super::noop;
-use crate::cluster::{MOST, MOST_MAPPED, Running, SERVERS, Servers};
+use crate::cluster::{MAX, MAX_MAPPED, Running, SERVERS, Servers};
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::{busy_trips, number, record_trips, throughput, timed};
@@ -28,11 +28,11 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
         let name = servers.name();
         report.attempt(&format!("{name}_each_per_second"), || {
             let queue = Queue::start(servers, link, &[load.workers])?;
-            throughput(load, MOST, |tasks| queue.each(&NOOP, &(), tasks))
+            throughput(load, MAX, |tasks| queue.each(&NOOP, &(), tasks))
         });
         report.attempt(&format!("{name}_map_per_second"), || {
             let queue = Queue::start(servers, link, &[load.workers])?;
-            throughput(load, MOST_MAPPED, |tasks| queue.map(tasks))
+            throughput(load, MAX_MAPPED, |tasks| queue.map(tasks))
         });
         let queue = Queue::start(servers, link, &[load.workers]);
         let trips = queue.and_then(|queue| busy_trips(load, || queue.each(&NOOP, &(), 1)));

@@ -18,7 +18,7 @@ use crate::sample::{Sample, timed};
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<()> {
     let pool = BenchPool::warm(link, 1)?;
     for &size in &load.payload_sizes {
-        let repetitions = (load.payload_budget / size).clamp(FEWEST, MOST);
+        let repetitions = (load.payload_budget / size).clamp(FEWEST, MAX);
         report.attempt(&format!("in_{size}_seconds"), || {
             bytes_in::<Vec<u8>>(&pool, size, repetitions)
         });
@@ -66,7 +66,7 @@ impl Payload for Picture {
 
 /// Bounds of the number of repetitions; the first one, with cold memory, does not count.
 const FEWEST: usize = 4;
-const MOST: usize = 200;
+const MAX: usize = 200;
 
 fn bytes_in<P: Payload>(pool: &BenchPool, size: usize, repetitions: usize) -> Outcome<f64> {
     let mut sample = Sample::default();

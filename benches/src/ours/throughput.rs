@@ -13,18 +13,18 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
     report.attempt("each_8_workers_per_second", || each(link, 8, load));
     report.attempt("map_per_second", || {
         let pool = BenchPool::warm(link, load.workers)?;
-        throughput(load, MOST_MAPPED, |tasks| consume(pool.map(nothing, numbers(tasks)), tasks))
+        throughput(load, MAX_MAPPED, |tasks| consume(pool.map(nothing, numbers(tasks)), tasks))
     });
     report.attempt("map_unordered_per_second", || {
         let pool = BenchPool::warm(link, load.workers)?;
-        throughput(load, MOST_MAPPED, |tasks| {
+        throughput(load, MAX_MAPPED, |tasks| {
             consume(pool.map_unordered(nothing, numbers(tasks)), tasks)
         })
     });
 }
 
 /// Maximum number of mapped tasks. A map keeps few of them outstanding, so memory is no limit.
-const MOST_MAPPED: usize = 20_000_000;
+const MAX_MAPPED: usize = 20_000_000;
 
 /// A no-op with its item as the argument, for maps.
 fn nothing(_: u64) {}

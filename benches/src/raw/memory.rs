@@ -17,7 +17,7 @@ pub(super) fn measure(load: &Load, report: &mut Report) {
             // Reading the clock costs more than a small copy, so several copies are timed together.
             let batch = (SMALL / size).max(1);
             let mut sample = Sample::default();
-            for _ in 0..(load.payload_budget / size).clamp(FEWEST, MOST) {
+            for _ in 0..(load.payload_budget / size).clamp(FEWEST, MAX) {
                 if size > SMALL {
                     from.fill(3);
                     to.fill(4);
@@ -40,4 +40,4 @@ const SMALL: usize = 256 << 10;
 
 /// Bounds of the number of repetitions.
 const FEWEST: usize = 5;
-const MOST: usize = 500;
+const MAX: usize = 500;

@@ -37,11 +37,11 @@ pub(super) fn measure(load: &Load, report: &mut Report) {
         let name = servers.name();
         report.attempt(&format!("{name}_each_per_second"), || {
             let queue = Queue::start(servers, SIZE)?;
-            throughput(load, cluster::MOST, |tasks| queue.run(tasks))
+            throughput(load, cluster::MAX, |tasks| queue.run(tasks))
         });
         report.attempt(&format!("{name}_map_per_second"), || {
             let queue = Queue::start(servers, SIZE * ITEMS)?;
-            throughput(load, cluster::MOST_MAPPED, |tasks| queue.run(tasks.div_ceil(ITEMS)))
+            throughput(load, cluster::MAX_MAPPED, |tasks| queue.run(tasks.div_ceil(ITEMS)))
         });
         let queue = Queue::start(servers, SIZE);
         let trips = queue.and_then(|queue| busy_trips(load, || queue.run(1)));

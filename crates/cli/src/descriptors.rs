@@ -11,7 +11,7 @@ const PART: usize = 8;
 /// Number of descriptors that do not belong to jobs, at most.
 const OWN: usize = 24;
 /// Holding more files than this makes nothing faster.
-const MOST: usize = 256;
+const MAX: usize = 256;
 /// The limit to assume if the system does not report one.
 const USUAL: usize = 1024;
 
@@ -32,7 +32,7 @@ pub(crate) fn lacks_stdout() -> bool {
 
 /// Returns the number of files that may be held open.
 pub(crate) fn most_held() -> usize {
-    most_blocks().min(MOST)
+    most_blocks().min(MAX)
 }
 
 /// Returns the number of blocks that may exist, those of running jobs included.

@@ -21,7 +21,7 @@ use crate::each::Each;
 use tasks::{Settings, Tasks};
 
 /// The number of jobs that are in the queue at once. More would block the run in a submission.
-const MOST_JOBS: usize = 1_000;
+const MAX_JOBS: usize = 1_000;
 const QUEUE: &str = "default";
 
 /// A run on a cluster.
@@ -125,8 +125,8 @@ impl RemoteRun {
 /// Returns the number of jobs that are in the queue at once.
 pub(crate) fn jobs(options: &Run) -> usize {
     match options.jobs {
-        Some(JobCount::Exactly(jobs)) => jobs.get().min(MOST_JOBS),
-        _ => MOST_JOBS,
+        Some(JobCount::Exactly(jobs)) => jobs.get().min(MAX_JOBS),
+        _ => MAX_JOBS,
     }
 }
 

@@ -33,12 +33,6 @@ impl CoreLease {
         &self.cpus
     }
 
-    /// Returns the hardware threads of the same cores that are kept idle; empty unless the request
-    /// asked for that.
-    pub fn idle_siblings(&self) -> CpuSet {
-        self.shared.layout().cpu_ids(&self.taken).difference(&self.cpus)
-    }
-
     /// Returns the request that was granted.
     pub fn request(&self) -> CoreRequest {
         self.request

@@ -21,7 +21,7 @@ use crate::unwind::Call;
 static LOADED: Mutex<Option<HashMap<PathBuf, Option<Loader>>>> = Mutex::new(None);
 
 /// Files of which copies are made for one stack.
-const MOST_COPIES: usize = 8;
+const MAX_COPIES: usize = 8;
 
 /// Returns the frames of the calls, with those of inlined functions.
 pub(crate) fn frames(modules: &Modules, mappings: &[Mapping], calls: &[Call]) -> Vec<Frame> {
@@ -29,7 +29,7 @@ pub(crate) fn frames(modules: &Modules, mappings: &[Mapping], calls: &[Call]) ->
     let mut copies = HashMap::new();
     for module in calls.iter().filter_map(module) {
         if let Module::Foreign(path) = module
-            && copies.len() < MOST_COPIES
+            && copies.len() < MAX_COPIES
         {
             copies.entry(path).or_insert_with_key(|path| Sections::copy(path));
         }

@@ -21,10 +21,10 @@ use crate::unwind::{self, Call};
 /// Bytes of records that are kept until somebody looks at their stacks. Beyond that a stack has
 /// only its innermost frame: a program that collects errors and never prints them would otherwise
 /// keep 64 KiB for each.
-const MOST_KEPT: usize = 16 << 20;
+const MAX_KEPT: usize = 16 << 20;
 
 /// Bytes of a stack that a record has at most. A stack that reaches beyond is cut.
-const MOST_COPIED: usize = 64 << 10;
+const MAX_COPIED: usize = 64 << 10;
 
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
@@ -64,9 +64,9 @@ impl Stack {
 
     pub(crate) fn of(mut record: Snapshot, mappings: Vec<Mapping>, files: Files) -> Self {
         let counted = record.stack.len() + record.maps.len();
-        let is_cut = record.stack.len() >= MOST_COPIED;
+        let is_cut = record.stack.len() >= MAX_COPIED;
         let mut is_partial = !record.is_complete || record.stack.is_empty() || is_cut;
-        if KEPT.fetch_add(counted, Ordering::Relaxed) > MOST_KEPT {
+        if KEPT.fetch_add(counted, Ordering::Relaxed) > MAX_KEPT {
             record.stack = Vec::new();
             is_partial = true;
         }

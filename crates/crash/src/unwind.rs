@@ -42,12 +42,12 @@ struct Tables {
 }
 
 /// Files whose tables are kept.
-const MOST_FILES: usize = 32;
+const MAX_FILES: usize = 32;
 
 static TABLES: Mutex<Option<HashMap<std::path::PathBuf, Tables>>> = Mutex::new(None);
 
 /// Values of a frame pointer that is not known which are tried.
-const MOST_GUESSES: usize = 16;
+const MAX_GUESSES: usize = 16;
 
 /// Returns the calls, the innermost first.
 pub(crate) fn calls(modules: &Modules, record: &Snapshot, mappings: &[Mapping]) -> Vec<Call> {
@@ -68,7 +68,7 @@ pub(crate) fn calls(modules: &Modules, record: &Snapshot, mappings: &[Mapping]) 
     let returns = (record.stack_start..).step_by(8).zip(words);
     let returns =
         returns.filter(|(at, word)| *at > stack_pointer(record) && unwinding.is_code(*word));
-    let returns: Vec<u64> = returns.map(|(at, _)| at).take(MOST_GUESSES).collect();
+    let returns: Vec<u64> = returns.map(|(at, _)| at).take(MAX_GUESSES).collect();
     let mut guess = record.clone();
     for at in returns {
         guess.registers[FRAME_POINTER] = at - 8;
@@ -205,7 +205,7 @@ impl File {
         let base = mapping.start.wrapping_sub(elf.address_of(mapping.offset)?);
         let mut all = TABLES.lock();
         let all = all.get_or_insert_default();
-        if all.len() >= MOST_FILES && !all.contains_key(&path) {
+        if all.len() >= MAX_FILES && !all.contains_key(&path) {
             all.clear();
         }
         let tables = all.entry(path).or_insert_with(|| Tables::read(&elf)).clone();

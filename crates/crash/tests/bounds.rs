@@ -9,7 +9,7 @@ use brigade_testkit_sys::allocations::CountingAllocator;
 static ALLOCATOR: CountingAllocator = CountingAllocator::new();
 
 /// Bytes that all allocations for a report may take together, those of its text included.
-const MOST: u64 = 1 << 20;
+const MAX: u64 = 1 << 20;
 
 /// Returns a record of the largest size with random content, among it addresses that lead on:
 /// chains of frames, and mappings without a file.
@@ -62,6 +62,6 @@ fn a_report_of_anything_takes_less_than_a_megabyte() {
             assert!(text.lines().count() <= MAX_FRAMES + 8);
             frames = report.stack().map_or(0, |stack| stack.frames().len());
         });
-        assert!(taken.bytes <= MOST && frames <= MAX_FRAMES, "{round}: {taken:?}, {frames} frames");
+        assert!(taken.bytes <= MAX && frames <= MAX_FRAMES, "{round}: {taken:?}, {frames} frames");
     }
 }

@@ -14,7 +14,7 @@ pub struct Captured {
 }
 
 /// Maximum number of lines kept for a pool, so that the record of a flood does not fill the memory.
-const MOST: usize = 1_000;
+const MAX: usize = 1_000;
 
 /// A line at which the subscriber of tests panics.
 pub const POISON: &str = "poison for the subscriber";
@@ -79,7 +79,7 @@ impl Subscriber for Tap {
         let mut lines = Captured::get().lines.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(fields.line.line != POISON, "a subscriber panics");
         let of_pool = lines.entry(fields.pool).or_default();
-        if of_pool.len() < MOST {
+        if of_pool.len() < MAX {
             of_pool.push(fields.line);
         }
     }

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ArgumentArena, MOST_OFFERED, SharedBlock};
+use brigade_sys::arena::{ArgumentArena, MAX_OFFERED, SharedBlock};
 use brigade_sys::numbers::SharedNumbers;
 use brigade_wire::codec::parts::{self, Addresses, encode_in_parts};
 use brigade_wire::codec::{self, CodecError};
@@ -24,7 +24,7 @@ pub(crate) use kept::{KeptArgument, KeptBytes, Owed};
 pub(crate) use value::{ArenaValue, BufferedValue, Outcome, Value, decode_with, undecodable};
 
 /// Packed vectors that stay in the memory of the argument.
-const KEPT_PARTS: (usize, Addresses) = (MOST_OFFERED, Addresses::Hidden);
+const KEPT_PARTS: (usize, Addresses) = (MAX_OFFERED, Addresses::Hidden);
 
 /// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;

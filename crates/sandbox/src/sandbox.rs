@@ -103,13 +103,7 @@ impl Sandbox {
         self
     }
 
-    /// Allows to start threads, which is the default.
-    pub fn allow_threads(mut self) -> Self {
-        self.threads = true;
-        self
-    }
-
-    /// Forbids to start threads.
+    /// Forbids to start threads, which is allowed by default.
     pub fn deny_threads(mut self) -> Self {
         self.threads = false;
         self

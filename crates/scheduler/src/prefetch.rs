@@ -17,7 +17,7 @@ use crate::{Outbox, Scheduler, TaskData, WorkerEntry};
 pub(crate) const FEW: usize = 2;
 
 /// A worker gets at most this many times as many frames while many more tasks wait.
-const MOST_DEEPER: usize = 8;
+const MAX_DEEPER: usize = 8;
 
 impl<T: TaskData> Scheduler<T> {
     /// Returns a busy worker that may be sent one more task.
@@ -58,7 +58,7 @@ impl<T: TaskData> Scheduler<T> {
     #[inline]
     fn deepest(&self) -> usize {
         let depth = self.depth();
-        if depth > FEW { (MOST_DEEPER * depth).min(self.settings.credit.into()) } else { depth }
+        if depth > FEW { (MAX_DEEPER * depth).min(self.settings.credit.into()) } else { depth }
     }
 
     /// Returns `true` if a worker has more brief tasks than it gets while few wait.

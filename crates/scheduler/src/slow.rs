@@ -17,7 +17,7 @@ use crate::{Action, Outbox, Scheduler, TaskData, TaskKey};
 const LOOKS: u32 = 8;
 
 /// Number of tasks that are reported in one look, at most. Those that are assigned come first.
-const MOST: usize = 100;
+const MAX: usize = 100;
 
 impl<T: TaskData> Scheduler<T> {
     /// Sets the alarm for a task that was submitted, unless there is an earlier one.
@@ -47,9 +47,9 @@ impl<T: TaskData> Scheduler<T> {
         }
         let soonest = now.saturating_add((limit / LOOKS).max(Duration::from_nanos(1)));
         self.alarms.set_pool(PoolAlarm::Slow, next.map(|next| next.max(soonest)));
-        let unreported = slow.len().saturating_sub(MOST);
+        let unreported = slow.len().saturating_sub(MAX);
         slow.sort_by_key(|key| !matches!(self.tasks[*key].state(), TaskState::Assigned { .. }));
-        for key in slow.into_iter().take(MOST) {
+        for key in slow.into_iter().take(MAX) {
             let task = self.tasks.reference(key);
             let elapsed = now.saturating_since(self.tasks.submitted(key));
             outbox.push(Action::Slow { task, elapsed });

@@ -100,7 +100,7 @@ pub use landing::Landing;
 pub use lent::LentBlock;
 pub use loan::{Loan, ResultView};
 pub use offer::Offer;
-pub use reach::{MOST_OFFERED, OFFERED};
+pub use reach::{MAX_OFFERED, OFFERED};
 pub use reference::ArenaRef;
 pub use result::ResultArena;
 pub use result_block::{FrozenBlock, ResultBlock};

@@ -64,7 +64,7 @@ const COUNT: usize = 1;
 const WORDS: usize = 2;
 
 /// Maximum number of words that a copy may leave. With the two before them they fill a page.
-pub const MOST_WORDS: usize = 510;
+pub const MAX_WORDS: usize = 510;
 
 impl Copies {
     /// Prepares copies of this process.
@@ -76,7 +76,7 @@ impl Copies {
         if !fork::can_be_succeeded() {
             return Err("its kernel has no memory that is empty in copies".into());
         }
-        let left = Segment::create("brigade-copies", WORDS + MOST_WORDS)
+        let left = Segment::create("brigade-copies", WORDS + MAX_WORDS)
             .and_then(|left| orphans::adopt().map(|()| left))
             .map_err(|error| format!("it cannot prepare copies of itself: {error}"))?;
         Ok(Self { left, number: 0, blocked: None })
@@ -116,7 +116,7 @@ impl Copies {
         let _ = signals::end_after(time);
     }
 
-    /// Leaves a number other than 0 and at most [`MOST_WORDS`] words to the original. Call it in a
+    /// Leaves a number other than 0 and at most [`MAX_WORDS`] words to the original. Call it in a
     /// copy, at its end.
     pub fn leave(&self, what: u64, words: impl IntoIterator<Item = u64>) {
         let all = self.left.words();

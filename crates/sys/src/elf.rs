@@ -26,7 +26,7 @@ const COMPRESSED: u64 = 0x800;
 
 /// Bytes of sections that are read of a file: a header may claim any length, and sections may
 /// overlap.
-const MOST_READ: u64 = 64 << 20;
+const MAX_READ: u64 = 64 << 20;
 
 /// Symbols are read in parts of this size.
 const PART: u64 = 8192 * SYMBOL as u64;
@@ -80,7 +80,7 @@ impl Elf {
         let mut header = [0; HEADER];
         file.read_exact_at(&mut header, 0).ok()?;
         let is_elf = header.starts_with(b"\x7fELF\x02\x01");
-        is_elf.then(|| Self { file, length, header, left: AtomicU64::new(MOST_READ) })
+        is_elf.then(|| Self { file, length, header, left: AtomicU64::new(MAX_READ) })
     }
 
     /// Returns the address, as the file has it, of a position in its code.
@@ -116,7 +116,7 @@ impl Elf {
     /// Returns the name of the function in which each address lies. Returns `None` if the file has
     /// no symbols. Each call may read as much as the first one.
     pub(crate) fn functions(&self, addresses: &[u64]) -> Option<Vec<Option<String>>> {
-        self.left.store(MOST_READ, Relaxed);
+        self.left.store(MAX_READ, Relaxed);
         let [symbols, names] = [self.section_header(".symtab")?, self.section_header(".strtab")?];
         let (mut at, mut left) = (word(&symbols, 0x18)?, word(&symbols, 0x20)?);
         let mut found = vec![None; addresses.len()];

@@ -40,7 +40,7 @@ struct Waiting {
 }
 
 /// Most wakers that are kept; beyond that, all are woken, and those that are still wanted return.
-const MOST_WAKERS: usize = 64;
+const MAX_WAKERS: usize = 64;
 
 /// Wake-ups that remain after the waiting threads of a queue were woken.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ impl CompletionQueue {
             drop(state);
             return Vec::new();
         }
-        let is_full = wakers.len() >= MOST_WAKERS;
+        let is_full = wakers.len() >= MAX_WAKERS;
         let surplus = if is_full { std::mem::take(wakers) } else { Vec::new() };
         wakers.push(waker);
         drop(state);

@@ -22,7 +22,7 @@ use brigade_sys::sync::{Condvar, Mutex};
 use writer::Writer;
 
 /// Maximum number of entries that wait to be written, which take a few mebibytes.
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;
 
 /// With this number of entries, the thread does not wait for more.
 const ENOUGH: usize = 1 << 12;
@@ -109,7 +109,7 @@ impl Timeline {
             return;
         }
         let mut buffer = self.buffer.lock();
-        if buffer.entries.len() >= MOST {
+        if buffer.entries.len() >= MAX {
             buffer.lost += 1;
             return;
         }

@@ -14,7 +14,7 @@ use crate::error::MessageError;
 use crate::location::Location;
 
 /// Maximum number of buffers in one argument or value.
-pub const MOST: usize = 4096;
+pub const MAX: usize = 4096;
 
 /// A shared buffer in a message: its bytes, or where they lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,10 +57,10 @@ const FOREIGN: u64 = 4;
 /// Appends the list of `buffers` to an encoded argument or value, in at most `room` bytes.
 ///
 /// # Errors
-/// [`MessageError::Encode`] if there are more than [`MOST`] buffers or the list needs more room;
+/// [`MessageError::Encode`] if there are more than [`MAX`] buffers or the list needs more room;
 /// then nothing is appended.
 pub fn append(into: &mut Vec<u8>, buffers: &[Buffer<'_>], room: usize) -> Result<(), MessageError> {
-    if buffers.len() > MOST {
+    if buffers.len() > MAX {
         return Err(MessageError::Encode("more than 4096 shared buffers in one argument or value"));
     }
     let inline = buffers.iter().map(|buffer| match buffer {
@@ -96,7 +96,7 @@ pub fn append(into: &mut Vec<u8>, buffers: &[Buffer<'_>], room: usize) -> Result
 /// [`MessageError::Decode`] if no list of buffers stands at the end of `bytes`.
 pub fn split(bytes: &[u8]) -> Result<(&[u8], Buffers<'_>), MessageError> {
     let (rest, count) = bytes.split_last_chunk::<WORD>().ok_or(CUT_OFF)?;
-    let count = usize::try_from(u64::from_le_bytes(*count)).ok().filter(|count| *count <= MOST);
+    let count = usize::try_from(u64::from_le_bytes(*count)).ok().filter(|count| *count <= MAX);
     let count = count.ok_or(MessageError::Decode("too many shared buffers"))?;
     let start = rest.len().checked_sub(count * ENTRY).ok_or(CUT_OFF)?;
     let (rest, entries) = rest.split_at(start);
@@ -266,14 +266,13 @@ mod tests {
     #[test]
     fn too_many_buffers_are_neither_sent_nor_received() {
         let mut bytes = Vec::new();
-        append(&mut bytes, &vec![Buffer::Inline(&[]); MOST], usize::MAX).expect("room");
-        assert_eq!(split(&bytes).map(|(_, found)| found.len()), Ok(MOST));
+        append(&mut bytes, &vec![Buffer::Inline(&[]); MAX], usize::MAX).expect("room");
+        assert_eq!(split(&bytes).map(|(_, found)| found.len()), Ok(MAX));
         let mut more = Vec::new();
-        let error =
-            append(&mut more, &vec![Buffer::Inline(&[]); MOST + 1], usize::MAX).unwrap_err();
+        let error = append(&mut more, &vec![Buffer::Inline(&[]); MAX + 1], usize::MAX).unwrap_err();
         assert!(error.to_string().contains("4096"), "{error}");
-        let mut lie = vec![0; (MOST + 1) * ENTRY];
-        lie.extend((MOST as u64 + 1).to_le_bytes());
+        let mut lie = vec![0; (MAX + 1) * ENTRY];
+        lie.extend((MAX as u64 + 1).to_le_bytes());
         assert!(split(&lie).is_err());
         assert!(split(&u64::MAX.to_le_bytes()).is_err());
     }

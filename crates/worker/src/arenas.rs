@@ -15,7 +15,7 @@ mod others;
 use others::OtherArenas;
 
 /// Maximum number of blocks that a copy of the worker hands over.
-const MOST_BLOCKS: usize = copies::MOST_WORDS / size_of::<LeftBlock>() * size_of::<u64>();
+const MAX_BLOCKS: usize = copies::MAX_WORDS / size_of::<LeftBlock>() * size_of::<u64>();
 
 /// The arenas that hold large payloads.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Arenas {
     /// Returns what another copy of the worker has to know of these. Returns `None` if it could not
     /// go on with them.
     pub(crate) fn hand_over(&self) -> Option<Vec<LeftBlock>> {
-        self.others.is_empty().then(|| self.results.hand_over(MOST_BLOCKS)).flatten()
+        self.others.is_empty().then(|| self.results.hand_over(MAX_BLOCKS)).flatten()
     }
 
     /// Goes on after a copy that has handed these over.

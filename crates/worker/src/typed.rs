@@ -3,7 +3,7 @@
 use std::any::type_name;
 use std::marker::PhantomData;
 
-use brigade_sys::arena::MOST_OFFERED;
+use brigade_sys::arena::MAX_OFFERED;
 use brigade_sys::executable::{
     Adapter, EntryError, EntryPoint, Invocation, OwnedArgument, WithBuffers, entry_point,
 };
@@ -92,7 +92,7 @@ fn join(
 }
 
 /// Vectors of this size stay in this process's memory until the host has copied them.
-const IN_PARTS: (usize, Addresses) = (MOST_OFFERED, Addresses::Named);
+const IN_PARTS: (usize, Addresses) = (MAX_OFFERED, Addresses::Named);
 
 /// Decodes the argument.
 #[inline]

@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 78_495;
+const SUM: usize = 77_779;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -36,7 +36,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("base", 900),
     ("brigade", 200),
     ("cli", 10450),
-    ("cluster", 9570),
+    ("cluster", 9270),
     ("codec", 1360),
     ("cores", 3410),
     ("crash", 1200),
@@ -44,8 +44,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("escape", 1300),
     ("integration", 5340),
     ("link-ipc", 700),
-    ("metrics", 1900),
-    ("pool", 10313),
+    ("metrics", 1650),
+    ("pool", 10360),
     ("runner", 5500),
     ("sandbox", 1530),
     ("scheduler", 4550),

@@ -13,7 +13,7 @@ use crate::checkout::Checkout;
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 
 /// A registry takes no more.
-const MOST_WORDS: usize = 5;
+const MAX_WORDS: usize = 5;
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -30,8 +30,8 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
             }
         }
         for key in ["keywords", "categories"] {
-            if !(1..=MOST_WORDS).contains(&words(&manifest, &["package", key]).len()) {
-                report(format!("give [package] one to {MOST_WORDS} `{key}`, by which it is found"));
+            if !(1..=MAX_WORDS).contains(&words(&manifest, &["package", key]).len()) {
+                report(format!("give [package] one to {MAX_WORDS} `{key}`, by which it is found"));
             }
         }
         let keywords = words(&manifest, &["package", "keywords"]);

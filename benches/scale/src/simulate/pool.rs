@@ -6,7 +6,7 @@
 //! what waits in the queue, and sleeps until a worker announces outcomes. Links hold as many frames
 //! as in `prefetch` of the scheduler, and short tasks are packed as in `packing`. A lock that is
 //! free is taken by whoever comes first, so a thread that comes back at once keeps it, but not for
-//! long ([`MOST_PASSED`]).
+//! long ([`MAX_PASSED`]).
 //!
 //! The collector thread looks while all callers take outcomes that they have.
 //!
@@ -206,7 +206,7 @@ enum Work {
 const COLLECT_EVERY: u32 = 32;
 const PREFETCHED_WORK: f64 = 500_000.0;
 const CREDIT: u32 = 1_024;
-const MOST_DEEPER: u32 = 8;
+const MAX_DEEPER: u32 = 8;
 const FEW: u32 = 2;
 const SHORT: f64 = 2_000.0;
 const SPIN: f64 = 50_000.0;
@@ -220,7 +220,7 @@ const LOOKS: f64 = 2_000.0;
 
 /// A thread that waits for a lock that is free time and again gets it after this many times.
 /// Assumed.
-const MOST_PASSED: u32 = 8;
+const MAX_PASSED: u32 = 8;
 
 /// Simulated time of a run, if it has at least the fewest tasks, and at most those of the setting.
 const RUN: f64 = 60_000_000.0;
@@ -235,7 +235,7 @@ impl<'a> Pool<'a> {
         let ideal = f64::from(setting.workers.min(setting.cores)) * RUN / one;
         let each = count(ideal).clamp(FEWEST, setting.most_tasks) / setting.submitters;
         let depth = count(PREFETCHED_WORK / setting.grain.max(1.0)).clamp(2, CREDIT);
-        let deepest = if depth > FEW { (MOST_DEEPER * depth).min(CREDIT) } else { depth };
+        let deepest = if depth > FEW { (MAX_DEEPER * depth).min(CREDIT) } else { depth };
         let caller =
             Host { state: State::Sleep, turn: 0, left: each, pending: each, ready: 0, owes: 0.0 };
         let collector = Host { left: 0, pending: 0, ..caller };

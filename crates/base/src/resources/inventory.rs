@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::resources::ledger::Grant;
-use crate::resources::resource::MOST_PIECES;
+use crate::resources::resource::MAX_PIECES;
 use crate::resources::{Need, Needs, Resource, ResourceError};
 
 /// The resources that were declared, with their names.
@@ -29,9 +29,7 @@ impl Inventory {
             return Err(ResourceError::Twice { name });
         }
         let allowed = match resource {
-            Resource::Indexed(1..) if self.pieces() + resource.total() <= MOST_PIECES.into() => {
-                None
-            }
+            Resource::Indexed(1..) if self.pieces() + resource.total() <= MAX_PIECES.into() => None,
             Resource::Sum(1..) => None,
             Resource::Indexed(_) => Some("1 to 8,192 pieces of all resources together"),
             Resource::Sum(_) => Some("at least 1"),

@@ -16,7 +16,7 @@ pub enum Resource {
 
 /// Maximum number of pieces of all resources. A task may get all of them, and their numbers must
 /// fit into the head of a message.
-pub(crate) const MOST_PIECES: u32 = 8192;
+pub(crate) const MAX_PIECES: u32 = 8192;
 
 impl Resource {
     /// Returns the amount that there is in all.

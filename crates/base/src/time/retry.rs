@@ -33,7 +33,7 @@ const USUAL_MOST: Duration = Duration::from_secs(60);
 
 /// Number of attempts after which pauses grow no more, if the factor is so small that they have not
 /// reached the maximum by then.
-const MOST_STEPS: u32 = 1_000;
+const MAX_STEPS: u32 = 1_000;
 
 impl Default for Retry {
     fn default() -> Self {
@@ -124,7 +124,7 @@ impl Retry {
         let most = max_delay.as_secs_f64();
         let mut seconds = self.delay.as_secs_f64();
         // A product, because powers differ from machine to machine.
-        for _ in 1..failed.min(MOST_STEPS) {
+        for _ in 1..failed.min(MAX_STEPS) {
             if seconds <= 0.0 || seconds >= most || self.factor <= 1.0 {
                 break;
             }

@@ -21,7 +21,7 @@ enum Kind {
 }
 
 /// A header that is not found in as many bytes is not there.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 impl Header {
     /// Returns a header without text.
@@ -69,11 +69,11 @@ impl Header {
 
     /// Returns an error if these bytes should contain the header.
     pub(crate) fn check_length(bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() <= MOST_BYTES {
+        if bytes.len() <= MAX_BYTES {
             return Ok(());
         }
         Err(io::Error::other(format!(
-            "the first {MOST_BYTES} bytes do not begin with the header; correct --header"
+            "the first {MAX_BYTES} bytes do not begin with the header; correct --header"
         )))
     }
 

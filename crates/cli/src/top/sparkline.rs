@@ -12,11 +12,11 @@ pub(super) struct Seconds {
 /// The largest number of seconds that are shown.
 const LENGTH: usize = 600;
 /// The smallest one, so that a new pool has a chart that does not race.
-const LEAST: u64 = 60;
+const MIN: u64 = 60;
 
 impl Seconds {
     pub(super) fn of(snapshot: &PoolSnapshot) -> Self {
-        let age = snapshot.age.as_secs().saturating_add(1).max(LEAST);
+        let age = snapshot.age.as_secs().saturating_add(1).max(MIN);
         let length = usize::try_from(age).unwrap_or(LENGTH).min(LENGTH);
         let (mut finished, mut queued) = (vec![0; length], vec![None; length]);
         for point in &snapshot.history {

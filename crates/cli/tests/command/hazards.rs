@@ -338,7 +338,7 @@ fn outputs_that_are_held_back_do_not_exhaust_descriptors() {
 
 #[test]
 fn outputs_that_are_held_back_take_bounded_memory() {
-    const MOST_KIB: u64 = 110 << 10;
+    const MAX_KIB: u64 = 110 << 10;
     let dir = TestDir::new();
     // All together they would take 200 MB. The first job waits until no more jobs start, and the
     // last one looks at the run.
@@ -357,7 +357,7 @@ fn outputs_that_are_held_back_take_bounded_memory() {
     let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     let peak = ran.stdout.rsplit("VmHWM:").next().and_then(|text| text.split_whitespace().next());
     let peak: u64 = peak.and_then(|text| text.parse().ok()).expect("a number");
-    assert!(ran.status == 0 && peak < MOST_KIB, "{peak} KiB, {}", ran.stderr);
+    assert!(ran.status == 0 && peak < MAX_KIB, "{peak} KiB, {}", ran.stderr);
 }
 
 #[test]

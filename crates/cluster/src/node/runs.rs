@@ -23,7 +23,7 @@ use crate::message::{Items, OutcomeBuilder, TaskHead};
 use crate::names::{Lane, Priority};
 
 /// Lines of an error, with the calls of its stack, that a dead letter keeps.
-const MOST_LINES: usize = 24;
+const MAX_LINES: usize = 24;
 
 /// Errors are bounded by their own limits; this is far above.
 const ERROR_LIMIT: usize = 16 << 20;
@@ -219,7 +219,7 @@ fn failed(token: Token, error: &TaskError) -> Ended {
 /// Returns the error with the first calls of its stack.
 fn described(error: &TaskError) -> String {
     let text = format!("{error:#}");
-    text.lines().take(MOST_LINES).collect::<Vec<_>>().join("\n")
+    text.lines().take(MAX_LINES).collect::<Vec<_>>().join("\n")
 }
 
 /// Adds an error to an outcome.

@@ -17,12 +17,12 @@ pub(crate) type Mark = [u8; 16];
 
 /// Packed vectors of fewer bytes are not worth a copy of their own.
 #[cfg(not(test))]
-const LEAST_PART: usize = 1 << 20;
+const MIN_PART: usize = 1 << 20;
 #[cfg(test)]
-const LEAST_PART: usize = 3;
+const MIN_PART: usize = 3;
 
 /// A value has no more parts.
-pub(super) const MOST_PARTS: usize = 64;
+pub(super) const MAX_PARTS: usize = 64;
 
 thread_local! {
     /// Bytes that more parts of the value that is being encoded may have.
@@ -49,7 +49,7 @@ pub(super) struct Added {
 /// enough, and there is room. Returns the mark to serialize in their place.
 pub(crate) fn add(length: usize, numbers: impl FnOnce() -> SharedNumbers) -> Option<Mark> {
     let (room, count) = (ROOM.get(), COUNT.get());
-    if length < LEAST_PART || length > room || count == MOST_PARTS {
+    if length < MIN_PART || length > room || count == MAX_PARTS {
         return None;
     }
     let mark = random::bytes().ok()?;

@@ -2,7 +2,7 @@
 
 use brigade_sys::numbers::Unit;
 
-use super::scope::{Added, MOST_PARTS, Mark};
+use super::scope::{Added, MAX_PARTS, Mark};
 use crate::contiguous::Prefix;
 
 /// An address, a length, a unit and a mark.
@@ -39,14 +39,14 @@ pub struct Place {
 
 impl<'a> Table<'a> {
     /// The most bytes of a table and of the marks.
-    pub const MOST_BYTES: usize = MOST_PARTS * (ENTRY + 1 + size_of::<Mark>()) + 8;
+    pub const MAX_BYTES: usize = MAX_PARTS * (ENTRY + 1 + size_of::<Mark>()) + 8;
 
     /// Finds the table of an encoded value. Returns `None` if there is none, and for more parts or
     /// other numbers than there can be.
     pub fn of(encoded: &'a [u8]) -> Option<Self> {
         let (rest, count) = encoded.split_last_chunk()?;
         let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
-        let length = (1..=MOST_PARTS).contains(&count).then(|| count * ENTRY)?;
+        let length = (1..=MAX_PARTS).contains(&count).then(|| count * ENTRY)?;
         let (head, entries) = rest.split_at_checked(rest.len().checked_sub(length)?)?;
         let parts = entries.chunks_exact(ENTRY).map(Place::read).collect::<Option<_>>()?;
         Some(Self { head, parts })

@@ -41,8 +41,8 @@ fn mixed() -> impl Strategy<Value = Mixed> {
     })
 }
 
-const MOST_BYTES: usize = 1000;
-const NAMED: (usize, Addresses) = (MOST_BYTES, Addresses::Named);
+const MAX_BYTES: usize = 1000;
+const NAMED: (usize, Addresses) = (MAX_BYTES, Addresses::Named);
 
 fn in_parts<T: Serialize + 'static>(value: &T) -> (Vec<u8>, Vec<SharedNumbers>) {
     let (mut encoded, mut parts) = (Vec::new(), Vec::new());
@@ -70,7 +70,7 @@ proptest! {
             return Ok(());
         }
         let total: usize = parts.iter().map(|part| part.as_bytes().len()).sum();
-        prop_assert!(total <= MOST_BYTES && parts.len() <= scope::MOST_PARTS);
+        prop_assert!(total <= MAX_BYTES && parts.len() <= scope::MAX_PARTS);
         let table = Table::of(&encoded).expect("a table");
         for (place, part) in table.parts.iter().zip(&parts) {
             let address = part.as_bytes().as_ptr().addr() as u64;
@@ -144,7 +144,7 @@ fn more_vectors_than_there_may_be_stay_in_the_value() {
 
 #[test]
 fn addresses_are_hidden_on_demand() {
-    let hidden = (MOST_BYTES, Addresses::Hidden);
+    let hidden = (MAX_BYTES, Addresses::Hidden);
     let (mut encoded, mut parts) = (Vec::new(), Vec::new());
     let value = (1_u8, Packed::new(vec![1_u8; 100]));
     encode_in_parts(&value, &mut encoded, usize::MAX, hidden, Some(&mut parts)).expect("encodes");

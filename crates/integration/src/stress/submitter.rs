@@ -13,7 +13,7 @@ use super::plan::{Mix, happens};
 use crate::watch::Watch;
 
 /// Maximum number of open tasks of a submitter in a run with very many tasks.
-const MOST_OPEN: usize = 300;
+const MAX_OPEN: usize = 300;
 
 /// The state of one submitter at its end.
 #[derive(Debug, Default)]
@@ -89,10 +89,10 @@ impl Submitter<'_> {
 
     /// Settles some tasks. Returns `false` if nothing is left to do.
     fn settle_some(&mut self, books: &Books<'_>, account: &mut Account) -> bool {
-        while account.open.len() > MOST_OPEN {
+        while account.open.len() > MAX_OPEN {
             self.collect(account);
         }
-        if account.closed.len() + account.dropped.len() > MOST_OPEN {
+        if account.closed.len() + account.dropped.len() > MAX_OPEN {
             books.settle(account);
         }
         books.goes_on()

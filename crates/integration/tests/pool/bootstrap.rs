@@ -22,7 +22,7 @@ const SHORT: Duration = Duration::from_millis(250);
 
 /// Failed starts in a row before the pool gives up, plus one that may be under way in the second
 /// slot.
-const MOST_RUNS: usize = 6;
+const MAX_RUNS: usize = 6;
 
 /// A program that is started as a worker. Its runs are counted and its processes can be found.
 struct Program {
@@ -81,7 +81,7 @@ impl Program {
         assert!(matches!(error.kind(), SubmitErrorKind::PoolBroken { .. }), "{error:?}");
         assert_eq!(error.into_argument(), 1);
         assert!(matches!(pool.shutdown(), Err(PoolError::Broken { .. })));
-        assert!(self.runs() <= MOST_RUNS, "{} runs", self.runs());
+        assert!(self.runs() <= MAX_RUNS, "{} runs", self.runs());
         wait_until("the end of all that was started", BOUND, || {
             processes::with_variable("BRIGADE_TEST_COOKIE", &self.cookie).is_empty()
         });

@@ -7,7 +7,7 @@ use super::slowest::{LABEL_LIMIT, cut};
 use crate::{LabelSnapshot, Times};
 
 /// Number of labels that have a record of their own.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Labels {
@@ -48,10 +48,10 @@ impl Labels {
 
     #[cold]
     fn insert(&mut self, name: &str) -> usize {
-        if self.all.len() < MOST {
+        if self.all.len() < MAX {
             self.known.insert(name.into(), self.all.len());
             self.all.push(Label::new(name));
-        } else if self.all.len() == MOST {
+        } else if self.all.len() == MAX {
             self.all.push(Label::new(LabelSnapshot::OTHER));
         }
         self.all.len() - 1
@@ -101,8 +101,8 @@ mod tests {
         }
         labels.add(&Run { items: 1, ..Run::default() });
         let list = labels.list();
-        assert_eq!(list.len(), MOST + 1);
+        assert_eq!(list.len(), MAX + 1);
         assert_eq!((&*list[7].label, list[7].finished), ("label 7", 10));
-        assert_eq!((&*list[MOST].label, list[MOST].finished), (LabelSnapshot::OTHER, 360));
+        assert_eq!((&*list[MAX].label, list[MAX].finished), (LabelSnapshot::OTHER, 360));
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::run::{Run, worker_text};
 use crate::SlowTask;
 
-/// The slowest tasks, at most `MOST`, longest first.
+/// The slowest tasks, at most `MAX`, longest first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Slowest<const MOST: usize> {
+pub(crate) struct Slowest<const MAX: usize> {
     /// The run time of each, the time of its end, and the rest.
     tasks: Vec<(u64, u64, SlowTask)>,
     /// The run time that a task has to exceed to be among them.
@@ -17,7 +17,7 @@ pub(crate) struct Slowest<const MOST: usize> {
 /// Labels are cut off at this number of bytes, so that memory is bounded.
 pub(crate) const LABEL_LIMIT: usize = 100;
 
-impl<const MOST: usize> Slowest<MOST> {
+impl<const MAX: usize> Slowest<MAX> {
     /// Adds a task that took this long, if it is among the slowest.
     #[inline]
     pub(crate) fn add(&mut self, now: u64, nanos: u64, run: &Run<'_>) {
@@ -41,8 +41,8 @@ impl<const MOST: usize> Slowest<MOST> {
         };
         let at = self.tasks.partition_point(|(other, ..)| *other >= nanos);
         self.tasks.insert(at, (nanos, now, slow));
-        self.tasks.truncate(MOST);
-        if self.tasks.len() == MOST {
+        self.tasks.truncate(MAX);
+        if self.tasks.len() == MAX {
             self.threshold = self.tasks.last().map_or(0, |(nanos, ..)| *nanos);
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Successes {
 }
 
 /// The largest number that is counted at a time, so that sums of run times do not overflow.
-const MOST: u32 = 1 << 10;
+const MAX: u32 = 1 << 10;
 
 /// The longest run time that is counted this way.
 const LONGEST: u64 = 1 << 40;
@@ -32,7 +32,7 @@ impl Successes {
     #[inline]
     pub(super) fn add(&mut self, slot: u32, now: u64, run_time: u64, bytes: u64) -> bool {
         let fits =
-            self.slot == slot && now < self.end && run_time <= self.longest && self.count < MOST;
+            self.slot == slot && now < self.end && run_time <= self.longest && self.count < MAX;
         if fits {
             self.count += 1;
             self.bytes += bytes;

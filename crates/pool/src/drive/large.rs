@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::payload::{KeptBytes, Owed};
 use brigade_supervisor::WorkerProcess;
-use brigade_sys::arena::{Loan, MOST_OFFERED, ResultView};
+use brigade_sys::arena::{Loan, MAX_OFFERED, ResultView};
 use brigade_wire::codec::parts::Table;
 use brigade_wire::{Finished, Offered, Outcome, Wanted};
 
@@ -89,9 +89,9 @@ impl Offer {
         results: Option<&Arc<ResultView>>,
         limit: usize,
     ) -> Result<Self, String> {
-        let limit = limit.min(MOST_OFFERED);
+        let limit = limit.min(MAX_OFFERED);
         // The table is no part of the value.
-        let most = if offered.in_parts { limit.saturating_add(Table::MOST_BYTES) } else { limit };
+        let most = if offered.in_parts { limit.saturating_add(Table::MAX_BYTES) } else { limit };
         let length = usize::try_from(offered.length).ok().filter(|length| *length <= most);
         let block = usize::try_from(offered.block).ok();
         let results = results.filter(|results| results.reaches());

@@ -9,14 +9,14 @@ use std::thread;
 
 /// Copies of fewer bytes take one thread. Starting another takes 50 to 100 microseconds, and 4 MiB
 /// took longer with it.
-const LEAST: usize = 8 << 20;
+const MIN: usize = 8 << 20;
 
 /// Bytes of a part: 50 microseconds.
 const PART: usize = 512 << 10;
 
 /// Returns the number of parts for a copy of this many bytes.
 pub(super) fn parts(length: usize, cores: usize) -> usize {
-    if length >= LEAST && cores > 1 { length.div_ceil(PART) } else { 1 }
+    if length >= MIN && cores > 1 { length.div_ceil(PART) } else { 1 }
 }
 
 /// Calls `copy` once with each part, on up to two threads.
@@ -77,6 +77,6 @@ mod tests {
 
     #[test]
     fn small_copies_and_single_cores_take_one_thread() {
-        assert_eq!([parts(LEAST - 1, 2), parts(LEAST, 1), parts(LEAST, 2)], [1, 1, 16]);
+        assert_eq!([parts(MIN - 1, 2), parts(MIN, 1), parts(MIN, 2)], [1, 1, 16]);
     }
 }

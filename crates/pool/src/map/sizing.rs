@@ -18,14 +18,14 @@ const AIM: Duration = Duration::from_millis(3);
 pub(super) const BUDGET: Duration = Duration::from_millis(6);
 
 /// The least work that is worth a frame of its own: about a wake-up.
-const LEAST: Duration = Duration::from_micros(50);
+const MIN: Duration = Duration::from_micros(50);
 
 /// Maximum number of items of a chunk.
-const MOST_ITEMS: u32 = 4096;
+const MAX_ITEMS: u32 = 4096;
 
 /// Maximum size of the arguments, and of the results, of a chunk: several chunks fit into a ring of
 /// 256 KiB.
-const MOST_BYTES: u32 = 32 * 1024;
+const MAX_BYTES: u32 = 32 * 1024;
 
 /// Factor by which the weight of a chunk decreases with each later one, so that the average follows
 /// items that become slower or faster.
@@ -76,7 +76,7 @@ impl Sizing {
 
     /// Returns the size of arguments at which a chunk is full.
     pub(super) fn argument_bytes(&self) -> usize {
-        if self.fixed.is_some() { usize::MAX } else { MOST_BYTES as usize }
+        if self.fixed.is_some() { usize::MAX } else { MAX_BYTES as usize }
     }
 
     /// Returns the number of chunks into which items that come back are divided. A slow item may be
@@ -97,15 +97,15 @@ impl Sizing {
             return 1;
         }
         let by_time = self.worth(AIM);
-        let by_bytes = as_count(f64::from(MOST_BYTES) * self.items / self.result_bytes.max(1.0));
+        let by_bytes = as_count(f64::from(MAX_BYTES) * self.items / self.result_bytes.max(1.0));
         let by_growth = self.largest.saturating_mul(8);
         // Toward the end chunks get smaller, so that no worker is busy with a large one when the
         // others are done.
         let by_end = left.map_or(u32::MAX, |left| {
             let share = u32::try_from(left / (2 * self.workers)).unwrap_or(u32::MAX);
-            share.max(self.worth(LEAST))
+            share.max(self.worth(MIN))
         });
-        by_time.min(by_bytes).min(by_growth).min(by_end).clamp(1, MOST_ITEMS)
+        by_time.min(by_bytes).min(by_growth).min(by_end).clamp(1, MAX_ITEMS)
     }
 
     /// Updates the averages after a chunk has ended with this number of finished items.

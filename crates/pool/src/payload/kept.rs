@@ -4,7 +4,7 @@
 use std::any::type_name;
 use std::sync::{Arc, OnceLock};
 
-use brigade_sys::arena::{MOST_OFFERED, OFFERED};
+use brigade_sys::arena::{MAX_OFFERED, OFFERED};
 use brigade_sys::numbers::{Numbers, SharedNumbers};
 use brigade_sys::sync::Mutex;
 use brigade_wire::codec::{self, parts};
@@ -83,7 +83,7 @@ impl KeptArgument {
     #[inline]
     pub(crate) fn suits<A: 'static>(argument: &A, limit: usize) -> bool {
         codec::contiguous_parts(argument).is_some_and(|(prefix, bytes)| {
-            (OFFERED..=MOST_OFFERED).contains(&bytes.len())
+            (OFFERED..=MAX_OFFERED).contains(&bytes.len())
                 && bytes.len().saturating_add(prefix.as_slice().len()) <= limit
         })
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use super::budget::WhenFull;
 use super::control;
 use super::loan::Loan;
-use super::reach::{MOST_OFFERED, OFFERED, wait_for_release};
+use super::reach::{MAX_OFFERED, OFFERED, wait_for_release};
 use super::result::ResultArena;
 use super::result_block::FrozenBlock;
 use crate::foreign_memory::{self, Part};
@@ -35,7 +35,7 @@ impl ResultArena {
     /// Returns an offer for a payload of `length` bytes, which is named by a message that must
     /// follow. Returns `None` if the host has to get the payload in another way.
     pub fn offer(self: &Arc<Self>, length: usize) -> Option<Offer> {
-        if !(OFFERED..=MOST_OFFERED).contains(&length) || !self.is_reached() {
+        if !(OFFERED..=MAX_OFFERED).contains(&length) || !self.is_reached() {
             return None;
         }
         let block = self.allocate_block(0, WhenFull::Exceed).ok()?.freeze().ok()?;
@@ -107,7 +107,7 @@ mod tests {
         let (host, worker) = arena();
         assert!(worker.offer(OFFERED).is_none());
         pass(&host, &worker);
-        for length in [OFFERED - 1, MOST_OFFERED + 1] {
+        for length in [OFFERED - 1, MAX_OFFERED + 1] {
             assert!(worker.offer(length).is_none());
         }
         let payload = brigade_testkit_core::payload(0, OFFERED);

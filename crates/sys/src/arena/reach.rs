@@ -16,7 +16,7 @@ pub const OFFERED: usize = 4 << 20;
 
 /// Number of bytes up to which a payload is offered: a larger one would keep a thread of the host
 /// for too long.
-pub const MOST_OFFERED: usize = 512 << 20;
+pub const MAX_OFFERED: usize = 512 << 20;
 
 /// Values of the word in the control page.
 const UNKNOWN: u64 = 0;

@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use super::maps::Mapping;
 
 /// Mappings of code that are asked for: more than a program with hundreds of libraries has.
-const MOST: usize = 1024;
+const MAX: usize = 1024;
 
 const REQUEST: libc::Ioctl = 0xc068_6611_u32 as libc::Ioctl;
 
@@ -124,7 +124,7 @@ pub(super) unsafe fn query(
 /// `false` if the kernel knows no queries.
 pub(super) fn for_each_code(mut ask: impl FnMut(u64) -> Option<Mapping>) -> bool {
     let mut address = 0;
-    for _ in 0..MOST {
+    for _ in 0..MAX {
         match ask(address) {
             Some(mapping) => address = mapping.end as u64,
             None => break,

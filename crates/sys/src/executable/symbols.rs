@@ -13,11 +13,11 @@ use super::program::program;
 use crate::elf::Elf;
 
 /// Maximum number of frames of [`frames`].
-const MOST_FRAMES: usize = 128;
+const MAX_FRAMES: usize = 128;
 
 /// Returns the return addresses on the stack of this thread, the innermost one first.
 pub fn frames() -> Vec<usize> {
-    let mut frames = Vec::with_capacity(MOST_FRAMES);
+    let mut frames = Vec::with_capacity(MAX_FRAMES);
     // SAFETY: the callback has the type that the unwinder asks for, and `frames` outlives the call.
     unsafe { _Unwind_Backtrace(push, (&raw mut frames).cast()) };
     frames
@@ -41,7 +41,7 @@ unsafe extern "C" {
 unsafe extern "C" fn push(context: *mut Context, data: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `data` is the vector that `frames` passed, borrowed by nobody else.
     let frames = unsafe { &mut *data.cast::<Vec<usize>>() };
-    if frames.len() == MOST_FRAMES {
+    if frames.len() == MAX_FRAMES {
         return STOP;
     }
     // SAFETY: the unwinder passes a valid context.

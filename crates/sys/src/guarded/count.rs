@@ -25,7 +25,7 @@ pub(super) const ONE: u32 = 1;
 
 /// The largest number of owners. Each thread that exceeds it aborts, so the counter wraps around
 /// only if two billion threads do so at the same moment.
-const MOST: u32 = u32::MAX / 2;
+const MAX: u32 = u32::MAX / 2;
 
 /// The number of owners.
 pub(super) struct Count<'a, W>(pub(super) &'a W);
@@ -36,7 +36,7 @@ impl<W: Word> Count<'_, W> {
     #[must_use]
     pub(super) fn add(&self) -> bool {
         // Relaxed: the new owner is made from one that keeps the value alive.
-        self.0.add(1, Relaxed) <= MOST
+        self.0.add(1, Relaxed) <= MAX
     }
 
     /// Removes an owner. Returns `true` if it was the last one, which has to drop the value.

@@ -34,7 +34,7 @@ pub struct Swept {
 
 /// Maximum number of descendants to search for: a process that forks endlessly is killed without
 /// the rest.
-const MOST_DESCENDANTS: usize = 4_096;
+const MAX_DESCENDANTS: usize = 4_096;
 
 impl ForeignProcess {
     /// Opens the process that has this number now. The caller must know by other means that it is
@@ -236,7 +236,7 @@ impl Sweep {
     }
 
     fn is_new(&mut self, pid: u32) -> bool {
-        pid != std::process::id() && self.seen.len() < MOST_DESCENDANTS && self.seen.insert(pid)
+        pid != std::process::id() && self.seen.len() < MAX_DESCENDANTS && self.seen.insert(pid)
     }
 }
 
@@ -247,7 +247,7 @@ fn add_children(
     noted: &mut HashSet<u32>,
 ) {
     for pid in children(process.pid).unwrap_or_default() {
-        let is_wanted = pid != std::process::id() && noted.len() < MOST_DESCENDANTS;
+        let is_wanted = pid != std::process::id() && noted.len() < MAX_DESCENDANTS;
         // Noted processes have not ended, so the same number means the same process.
         if is_wanted
             && !noted.contains(&pid)

@@ -21,7 +21,7 @@ const VERSION: u8 = 1;
 const TEXT_LIMIT: usize = 64 << 10;
 
 /// Number of texts for the calls of a task. The deepest stack with the longest names takes fewer.
-const MOST_PLACES: usize = 8;
+const MAX_PLACES: usize = 8;
 
 const QUARANTINED: u8 = 1;
 const IN_THE_QUEUE: u8 = 2;
@@ -103,7 +103,7 @@ impl Places {
     fn to_texts(&self) -> Vec<String> {
         let mut bytes = Vec::new();
         if (self.crash.is_none() && self.stack.is_none())
-            || codec::encode(self, &mut bytes, MOST_PLACES * TEXT_LIMIT / 2).is_err()
+            || codec::encode(self, &mut bytes, MAX_PLACES * TEXT_LIMIT / 2).is_err()
         {
             return Vec::new();
         }
@@ -120,7 +120,7 @@ impl Places {
             let digits = std::str::from_utf8(digits).ok()?;
             u8::from_str_radix(digits, 16).ok()
         };
-        let digits = texts.iter().take(MOST_PLACES).flat_map(|text| text.as_bytes().chunks(2));
+        let digits = texts.iter().take(MAX_PLACES).flat_map(|text| text.as_bytes().chunks(2));
         let bytes: Option<Vec<u8>> = digits.map(byte).collect();
         bytes.and_then(|bytes| codec::decode(&bytes).ok()).unwrap_or_default()
     }

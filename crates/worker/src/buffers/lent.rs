@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brigade_wire::MessageError;
-use brigade_wire::buffers::{self, Buffer, MOST};
+use brigade_wire::buffers::{self, Buffer, MAX};
 use brigade_wire::shared::{ArenaRef, SharedBuf};
 use brigade_wire::{FromWorker, Location};
 
@@ -109,10 +109,10 @@ impl Lent {
     ) -> Result<(), E> {
         let released = self.kept.extract_if(.., |loan| loan.has_ended()).collect::<Vec<_>>();
         self.current.retain(|loan| !loan.has_ended());
-        for loans in self.current.chunks(MOST) {
+        for loans in self.current.chunks(MAX) {
             send(&FromWorker::Keeps(&list(loans)))?;
         }
-        for loans in released.chunks(MOST) {
+        for loans in released.chunks(MAX) {
             send(&FromWorker::Releases(&list(loans)))?;
         }
         self.kept.append(&mut self.current);

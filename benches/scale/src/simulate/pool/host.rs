@@ -1,6 +1,6 @@
 //! The threads of the host in the model, and their lock.
 
-use super::{COLLECT_EVERY, Event, LONG_PATIENCE, LOOKS, Look, MOST_PASSED, Pool, SPIN, State};
+use super::{COLLECT_EVERY, Event, LONG_PATIENCE, LOOKS, Look, MAX_PASSED, Pool, SPIN, State};
 
 impl Pool<'_> {
     /// Handles the end of what a thread of the host was doing.
@@ -84,7 +84,7 @@ impl Pool<'_> {
     }
 
     pub(super) fn want_lock(&mut self, index: usize) {
-        let has_waited = !self.lock.waiting.is_empty() && self.lock.passed >= MOST_PASSED;
+        let has_waited = !self.lock.waiting.is_empty() && self.lock.passed >= MAX_PASSED;
         if self.lock.holder.is_none() && !has_waited {
             self.lock.passed += 1;
             let cold = if self.lock.last == index { 0.0 } else { self.costs.hand_over };

@@ -11,7 +11,7 @@ use brigade_sys::sync::Mutex;
 const TARGET: Duration = Duration::from_millis(4);
 
 /// Most items of a chunk.
-const MOST: u32 = 4096;
+const MAX: u32 = 4096;
 
 /// Growth from one chunk that is done to the next. From 1 to 4,096 items in three round trips.
 const GROWTH: u32 = 16;
@@ -29,7 +29,7 @@ const CAUTION: u32 = 16;
 const FIRST_CHUNKS: usize = 16;
 
 /// Chunks in flight at most, for thousands of workers.
-const MOST_CHUNKS: usize = 1024;
+const MAX_CHUNKS: usize = 1024;
 
 /// Learns the size of chunks from the run times of those that are done.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Sizing {
     /// Begins with the run time of an item in an earlier map, if there was one.
     pub(super) fn new(per_item: Option<Duration>) -> Self {
         let (limit, chunks) = match per_item {
-            Some(_) => (FAMILIAR, MOST_CHUNKS),
+            Some(_) => (FAMILIAR, MAX_CHUNKS),
             None => (1, FIRST_CHUNKS),
         };
         Self { fixed: None, per_item, limit, chunks }
@@ -55,7 +55,7 @@ impl Sizing {
 
     /// Sets the size of all chunks.
     pub(super) fn fix(&mut self, items: u32) {
-        self.fixed = Some(items.clamp(1, MOST));
+        self.fixed = Some(items.clamp(1, MAX));
     }
 
     pub(super) fn fixed(&self) -> Option<u32> {
@@ -75,7 +75,7 @@ impl Sizing {
     /// Returns the number of chunks that may be in flight.
     pub(super) fn chunks(&self) -> usize {
         if self.fixed.is_some() {
-            MOST_CHUNKS
+            MAX_CHUNKS
         } else if self.wanted() > self.limit {
             FIRST_CHUNKS
         } else {
@@ -87,13 +87,13 @@ impl Sizing {
     fn wanted(&self) -> u32 {
         let Some(per_item) = self.per_item else { return 1 };
         let wanted = TARGET.as_nanos() / per_item.as_nanos().max(1);
-        u32::try_from(wanted).unwrap_or(MOST).clamp(1, MOST)
+        u32::try_from(wanted).unwrap_or(MAX).clamp(1, MAX)
     }
 
     /// Learns from a chunk that is done.
     pub(super) fn learn(&mut self, items: u32, run_time: Duration) {
         self.limit = self.limit.max(items.saturating_mul(GROWTH));
-        self.chunks = MOST_CHUNKS.min(self.chunks + FIRST_CHUNKS);
+        self.chunks = MAX_CHUNKS.min(self.chunks + FIRST_CHUNKS);
         let sample = run_time / items.max(1);
         self.per_item = Some(match self.per_item {
             Some(known) if sample > known => known + sample.saturating_sub(known) / CAUTION,
@@ -134,9 +134,9 @@ mod tests {
         }
         assert!(sizing.chunks() > FIRST_CHUNKS);
         sizing.learn(4000, Duration::ZERO);
-        assert_eq!(sizing.items(), MOST);
+        assert_eq!(sizing.items(), MAX);
         sizing.fix(7);
-        assert_eq!((sizing.items(), sizing.chunks()), (7, MOST_CHUNKS));
+        assert_eq!((sizing.items(), sizing.chunks()), (7, MAX_CHUNKS));
     }
 
     #[test]
@@ -159,10 +159,10 @@ mod tests {
         let mut sizing = Sizing::new(None);
         sizing.learn(1, Duration::from_millis(30));
         assert_eq!((sizing.items(), sizing.chunks()), (1, 2 * FIRST_CHUNKS));
-        for _ in 0..MOST_CHUNKS {
+        for _ in 0..MAX_CHUNKS {
             sizing.learn(1, Duration::from_millis(30));
         }
-        assert_eq!((sizing.items(), sizing.chunks()), (1, MOST_CHUNKS));
+        assert_eq!((sizing.items(), sizing.chunks()), (1, MAX_CHUNKS));
     }
 
     #[test]
@@ -170,6 +170,6 @@ mod tests {
         let brief = Sizing::new(Some(Duration::from_micros(1)));
         assert_eq!((brief.items(), brief.chunks()), (FAMILIAR, FIRST_CHUNKS));
         let long = Sizing::new(Some(Duration::from_millis(100)));
-        assert_eq!((long.items(), long.chunks()), (1, MOST_CHUNKS));
+        assert_eq!((long.items(), long.chunks()), (1, MAX_CHUNKS));
     }
 }

@@ -188,7 +188,7 @@ mod tests {
     static OCCUPY: Key<(), ()> = Key::new("occupy/1", occupy);
     static CALLS: AtomicU32 = AtomicU32::new(0);
     static RUNNING: AtomicU32 = AtomicU32::new(0);
-    static MOST: AtomicU32 = AtomicU32::new(0);
+    static MAX: AtomicU32 = AtomicU32::new(0);
 
     /// The first items are brief, so that several slow ones travel together then.
     fn occupy((): ()) {
@@ -196,7 +196,7 @@ mod tests {
             return;
         }
         let running = RUNNING.fetch_add(1, Ordering::SeqCst) + 1;
-        MOST.fetch_max(running, Ordering::SeqCst);
+        MAX.fetch_max(running, Ordering::SeqCst);
         pause(Duration::from_millis(20));
         RUNNING.fetch_sub(1, Ordering::SeqCst);
     }
@@ -214,6 +214,6 @@ mod tests {
         let chunk = Chunk::new(Token(1), OCCUPY.erase(), &head, &lane, items.finish());
         let outcome = chunk.run(&pool).outcome.unwrap();
         assert_eq!(outcome.count, ITEMS);
-        assert_eq!(MOST.load(Ordering::SeqCst), 1);
+        assert_eq!(MAX.load(Ordering::SeqCst), 1);
     }
 }

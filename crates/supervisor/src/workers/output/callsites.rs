@@ -15,16 +15,16 @@ use tracing::subscriber::Interest;
 use tracing::{Level, Metadata};
 
 /// Maximum number of different events in the life of a process: more than large programs have.
-const MOST_CALLSITES: usize = 4096;
+const MAX_CALLSITES: usize = 4096;
 
 /// Maximum number of different events that one worker may add.
-const MOST_OF_A_WORKER: usize = 1024;
+const MAX_OF_A_WORKER: usize = 1024;
 
 /// The fields that the host adds, before those of the event.
 pub(super) const OWN: [&str; 5] = ["pool", "worker", "pid", "task", "attempt"];
 
 /// Maximum number of fields.
-pub(super) const MOST: usize = OWN.len() + MAX_FIELDS;
+pub(super) const MAX: usize = OWN.len() + MAX_FIELDS;
 
 /// The origin of equal events.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ pub(super) fn of(
         if let Some(callsite) = callsites.get(&*key) {
             return Some(callsite);
         }
-        if *added >= MOST_OF_A_WORKER || callsites.len() >= MOST_CALLSITES {
+        if *added >= MAX_OF_A_WORKER || callsites.len() >= MAX_CALLSITES {
             return None;
         }
         let callsite = leak(event, level);

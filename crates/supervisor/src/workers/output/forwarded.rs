@@ -123,7 +123,7 @@ fn send<'a>(
     let fields: Vec<Field> = metadata.fields().iter().collect();
     let Some(first) = fields.first() else { return };
     // `tracing` takes an array of a fixed length. What is not there is not recorded.
-    let mut all: [(&Field, Option<&dyn Value>); callsites::MOST] = [(first, None); callsites::MOST];
+    let mut all: [(&Field, Option<&dyn Value>); callsites::MAX] = [(first, None); callsites::MAX];
     for (slot, pair) in all.iter_mut().zip(fields.iter().zip(values)) {
         *slot = pair;
     }

@@ -17,7 +17,7 @@ pub struct Spins {
 }
 
 /// The largest number of times in succession to sleep at once, as a power of two.
-const MOST_SKIPPED: u32 = 6;
+const MAX_SKIPPED: u32 = 6;
 
 impl Spins {
     /// Returns `false` if this spin is left out.
@@ -37,7 +37,7 @@ impl Spins {
         if !found {
             // A single one may be due to another process on the core.
             self.skip.store((1 << vain) - 1, Ordering::Relaxed);
-            self.vain.store((vain + 1).min(MOST_SKIPPED), Ordering::Relaxed);
+            self.vain.store((vain + 1).min(MAX_SKIPPED), Ordering::Relaxed);
         } else if vain > 0 {
             // Where cores are scarce, some find something, and the next ones do not.
             self.vain.store(vain / 2, Ordering::Relaxed);
