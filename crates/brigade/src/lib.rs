@@ -179,7 +179,7 @@ mod server;
 /// `init`, and then build the runtime.
 ///
 /// A worker has no arguments of the program: `std::env::args` has the one name `brigade-worker`.
-/// What a task has to know of them goes into its argument, or into that of an initializer.
+/// Pass what a task needs of them in its argument, or in that of an initializer.
 ///
 /// In tests, the harness does not capture what tasks print, because they run in other processes.
 pub fn init() {

@@ -313,6 +313,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
         Ok(self.submission(function, encoded))
     }
 
+    /// Returns the task as it is submitted.
     #[inline]
     fn submission(&self, function: FunctionRef, encoded: Argument) -> Submission {
         let (pool, shared) = (self.pool, self.pool.shared());

@@ -126,7 +126,7 @@ fn a_panic_costs_its_task_only() {
     fn panics(_: i32) -> u32 {
         panic!("on purpose")
     }
-    let pool = fresh(1).build().unwrap();
+    let pool = fresh(1).env("RUST_BACKTRACE", "1").build().unwrap();
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..20 {
         let begin = Instant::now();

@@ -33,7 +33,8 @@ impl Rare {
 }
 
 impl Attributes {
-    #[cold]
+    /// Returns those of a task with something rare, or of one without a handle.
+    #[inline(never)]
     fn with(
         ordinary: Option<&Arc<Self>>,
         rare: Option<Rare>,

@@ -274,7 +274,8 @@ impl Core {
         })?
     }
 
-    #[cold]
+    /// Sends any task. Chunks of maps are sent this way, so it is not cold.
+    #[inline(never)]
     fn send_any(&mut self, sending: Sending) -> Option<Sent> {
         let Sending { worker, ring_index, key, task, attempt, unanswered } = sending;
         let worker_slot = self.worker_slots.get_mut(worker.slot as usize)?.as_mut()?;
