@@ -10,20 +10,19 @@ use crate::tidy::published;
 /// features that the others want of it.
 const ALONE: [&str; 6] = ["cores", "runner", "sandbox", "supervisor", "timer", "worker"];
 
-/// Returns the check of the facade without features.
-pub(crate) fn none(resolution: &str) -> (String, Invocation) {
-    named(("none".to_owned(), facade(resolution, "")))
-}
-
-/// Returns checks of the facade with few sets of features in which, together with the empty set,
-/// each pair is on, off, and only one of both, and of the libraries that use others without their
-/// features.
-pub(crate) fn pairs(resolution: &str) -> Vec<(String, Invocation)> {
-    let rows = rows(&declared("brigade"));
-    let sets = rows.len();
-    let checks = rows.into_iter().zip(1..).map(|(row, number)| {
-        (format!("set {number} of {sets}"), facade(resolution, &row.join(",")))
-    });
+/// Returns checks of the facade: without features, with few sets in which, together with the empty
+/// one, each pair is on, off, and only one of both, with each alone, and with all of them; and of
+/// the libraries that use others without their features.
+pub(crate) fn sets(resolution: &str) -> Vec<(String, Invocation)> {
+    let features = declared("brigade");
+    let rows = rows(&features);
+    let count = rows.len();
+    let names = (1..).map(|number| format!("set {number} of {count}"));
+    let pairs = names.zip(rows.iter().map(|row| row.join(",")));
+    let each = features.iter().map(|feature| (feature.clone(), feature.clone()));
+    let sets = [("none".to_owned(), String::new()), ("all".to_owned(), features.join(","))];
+    let sets = sets.into_iter().chain(pairs).chain(each);
+    let checks = sets.map(|(name, set)| (name, facade(resolution, &set)));
     let client = format!("-p brigade-cluster {resolution} --no-default-features");
     let client = ("client of a cluster".to_owned(), check_strictly(&client));
     let alone = ALONE.map(|name| {
@@ -31,14 +30,6 @@ pub(crate) fn pairs(resolution: &str) -> Vec<(String, Invocation)> {
         (format!("{name} alone"), check)
     });
     checks.chain([client]).chain(alone).map(named).collect()
-}
-
-/// Returns checks of the facade with each feature alone, and with all of them.
-pub(crate) fn each(resolution: &str) -> Vec<(String, Invocation)> {
-    let features = declared("brigade");
-    let all = ("all".to_owned(), facade(resolution, &features.join(",")));
-    let checks = features.iter().map(|feature| (feature.clone(), facade(resolution, feature)));
-    checks.chain([all]).map(named).collect()
 }
 
 fn named((name, check): (String, Invocation)) -> (String, Invocation) {

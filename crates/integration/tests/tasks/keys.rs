@@ -58,7 +58,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(repetitions(4)))]
     #[test]
     fn an_erased_task_takes_and_returns_the_bytes_of_the_typed_one(
-        parcels in proptest::collection::vec(parcels(), 1..20), chunk in 1_usize..9
+        parcels in proptest::collection::vec(parcels(), 1..repetitions(40_usize)), chunk in 1_usize..9
     ) {
         let pool = pool(1);
         let expected: Vec<_> = pool.map(&REPACK, parcels.clone()).map(Result::unwrap).collect();
