@@ -73,7 +73,16 @@ async fn run(url: &str, is_stopped: &AtomicBool, runs: &AtomicU64) {
             runs.fetch_add(1, Ordering::Relaxed);
             let task = TaskMessage::from_bytes(&message.payload).unwrap();
             let subject = names.outcome(&task.head.key).into();
-            let outcome = execute(&task, &payloads).await;
+            let items = match payloads.get(&task.body).await {
+                Ok(items) => items,
+                // The outcome was recorded, but the lease ended before the acknowledgement.
+                Err(_) if message.info().unwrap().delivered > 1 => {
+                    message.ack().await.unwrap();
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            let outcome = execute(&task, items, &payloads).await;
             let mut headers = HeaderMap::new();
             headers.insert("Nats-Expected-Last-Subject-Sequence", "0");
             let payload = outcome.to_bytes().unwrap();
@@ -97,8 +106,7 @@ async fn fetch(consumer: &PullConsumer) -> Vec<jetstream::Message> {
     messages.filter_map(async |message| message.ok()).collect().await
 }
 
-async fn execute(task: &TaskMessage, payloads: &Payloads) -> OutcomeMessage {
-    let items = payloads.get(&task.body).await.unwrap();
+async fn execute(task: &TaskMessage, items: Items, payloads: &Payloads) -> OutcomeMessage {
     let mut outcomes = OutcomeBuilder::default();
     let mut head = OutcomeHead::new("fake node", task.head.items);
     for item in items {
