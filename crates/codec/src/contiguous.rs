@@ -51,11 +51,6 @@ pub fn contiguous_parts<T: 'static>(value: &T) -> Option<(Prefix, &[u8])> {
     }
 }
 
-/// Returns the same for numbers.
-pub fn parts_of_numbers(numbers: &Numbers) -> (Prefix, &[u8]) {
-    (Prefix::of(numbers.len()), numbers.as_bytes())
-}
-
 /// Returns the encoded form of a vector of numbers that this processor stores in big-endian.
 #[inline]
 pub(crate) fn reversed_parts<T: 'static>(value: &T) -> Option<(Prefix, Numbers)> {

@@ -26,13 +26,11 @@ mod codec;
 mod contiguous;
 mod encoded;
 mod error;
-mod owned;
 pub mod packed;
 pub mod parts;
 mod reason;
 
 pub use codec::{Source, chain, decode, decode_from, encode, is_err};
-pub use contiguous::{Prefix, contiguous_parts, from_numbers, into_numbers, parts_of_numbers};
+pub use contiguous::{Prefix, contiguous_parts, from_numbers, into_numbers};
 pub use encoded::Encoded;
 pub use error::CodecError;
-pub use owned::Owned;

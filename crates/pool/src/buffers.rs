@@ -8,57 +8,37 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentArena, ResultView, WhenFull};
-use brigade_wire::buffers::{self, Buffer, Buffers, File};
 use brigade_wire::link::ARENA_THRESHOLD;
-use brigade_wire::shared::{Place, SharedBuf, SharedBufMut};
+use brigade_wire::segments::{self, Apart, Segment, Segments};
+use brigade_wire::shared::{SharedBuf, SharedBufMut};
 use brigade_wire::{Location, MessageError};
 
 /// Buffers of the items of a chunk, by the index of the item, in order.
 pub(crate) type ItemBuffers = Vec<(u32, SharedBuf)>;
 
-/// Appends the buffers of an argument to its encoding. Returns those that the list only refers to,
-/// which have to exist until the outcome.
+/// Appends the list of an argument's segments to its encoding. Returns the buffers that the list
+/// only refers to, which have to exist until the outcome.
 #[cold]
 pub(crate) fn append(
     exported: Box<[SharedBuf]>,
+    parts: &[Apart],
     into: &mut Vec<u8>,
     room: usize,
     arena: Option<&Arc<ArgumentArena>>,
 ) -> Result<Vec<SharedBuf>, MessageError> {
     let mut exported: Vec<_> =
         exported.into_iter().map(|buffer| in_shared_memory(buffer, arena)).collect();
-    let list: Vec<_> = exported.iter().map(|buffer| reference(buffer, arena)).collect();
-    buffers::append(into, &list, room)?;
-    exported.retain(|buffer| !matches!(reference(buffer, arena), Buffer::Inline(_)));
+    let apart = parts.iter().map(|part| Segment::Apart(*part));
+    let list: Vec<_> = apart.chain(exported.iter().map(|buffer| named(buffer, arena))).collect();
+    segments::append(into, &list, room)?;
+    exported.retain(|buffer| !matches!(named(buffer, arena), Segment::Inline(_)));
     Ok(exported)
-}
-
-/// Replaces references behind an argument by the bytes of those `buffers`, to which it refers in
-/// this order, that the worker cannot read.
-pub(crate) fn append_inline<'a>(
-    list: Buffers<'_>,
-    buffers: impl Iterator<Item = &'a SharedBuf>,
-    mut can_read: impl FnMut(&SharedBuf) -> bool,
-    into: &mut Vec<u8>,
-    room: usize,
-) -> Result<(), MessageError> {
-    let mut buffers = buffers;
-    let list: Vec<_> = list
-        .map(|buffer| match buffer {
-            Buffer::Inline(bytes) => Buffer::Inline(bytes),
-            reference => match buffers.next() {
-                Some(buffer) if !can_read(buffer) => Buffer::Inline(buffer),
-                _ => reference,
-            },
-        })
-        .collect();
-    buffers::append(into, &list, room)
 }
 
 /// Copies a large buffer of this process's memory to where workers read it.
 fn in_shared_memory(buffer: SharedBuf, arena: Option<&Arc<ArgumentArena>>) -> SharedBuf {
     let Some(arena) = arena.filter(|_| buffer.len() >= ARENA_THRESHOLD) else { return buffer };
-    if buffer.place_for_worker(arena) != Place::Heap {
+    if buffer.name_for_worker(arena).is_some() {
         return buffer;
     }
     let Ok(mut copy) = SharedBufMut::in_arguments(arena, buffer.len(), WhenFull::Exceed) else {
@@ -69,34 +49,19 @@ fn in_shared_memory(buffer: SharedBuf, arena: Option<&Arc<ArgumentArena>>) -> Sh
 }
 
 /// Returns the buffer as a message to a worker names it.
-fn reference<'a>(buffer: &'a SharedBuf, arena: Option<&Arc<ArgumentArena>>) -> Buffer<'a> {
-    let place = arena.map_or(Place::Heap, |arena| buffer.place_for_worker(arena));
-    named(place).unwrap_or(Buffer::Inline(buffer))
-}
-
-/// Returns the name of a place; `None` for the heap.
-fn named(place: Place) -> Option<Buffer<'static>> {
-    let location = |offset, length| Location { offset: offset as u64, length: length as u64 };
-    match place {
-        Place::Arguments { offset, length } => Some(Buffer::Argument(location(offset, length))),
-        Place::Results { arena, offset, length } => {
-            let file = File { inode: arena.inode, size: arena.length };
-            Some(Buffer::Foreign(file, location(offset, length)))
-        }
-        _ => None,
-    }
+fn named<'a>(buffer: &'a SharedBuf, arena: Option<&Arc<ArgumentArena>>) -> Segment<'a> {
+    let name = arena.and_then(|arena| buffer.name_for_worker(arena));
+    name.unwrap_or(Segment::Inline(buffer))
 }
 
 /// The identity of a block: the inode of its arena (0 for that of arguments), offset and length.
 pub(crate) type Key = (u64, u64, u64);
 
-fn key(buffer: &Buffer<'_>) -> Option<Key> {
+fn key(buffer: &Segment<'_>) -> Option<Key> {
     match *buffer {
-        Buffer::Argument(Location { offset, length }) => Some((0, offset, length)),
-        Buffer::Foreign(File { inode, .. }, Location { offset, length }) => {
-            Some((inode, offset, length))
-        }
-        Buffer::Inline(_) | Buffer::Result(_) => None,
+        Segment::Argument(Location { offset, length }) => Some((0, offset, length)),
+        Segment::Foreign(arena, Location { offset, length }) => Some((arena.inode, offset, length)),
+        Segment::Inline(_) | Segment::Result(_) | Segment::Apart(_) => None,
     }
 }
 
@@ -105,7 +70,7 @@ pub(crate) fn find<'a>(
     mut lent: impl Iterator<Item = &'a SharedBuf>,
     wanted: Key,
 ) -> Option<SharedBuf> {
-    lent.find(|it| named(it.place()).as_ref().and_then(key) == Some(wanted)).cloned()
+    lent.find(|it| it.name().as_ref().and_then(key) == Some(wanted)).cloned()
 }
 
 /// The buffers that a worker keeps beyond the tasks that it got them with, and how often.
@@ -146,7 +111,7 @@ impl Kept {
 }
 
 fn names(list: &[u8]) -> Result<impl Iterator<Item = Option<Key>>, String> {
-    let (_, list) = buffers::split(list).map_err(|error| error.to_string())?;
+    let (_, list) = segments::split(list).map_err(|error| error.to_string())?;
     Ok(list.map(|buffer| key(&buffer)))
 }
 
@@ -163,32 +128,39 @@ pub(crate) struct Reachable<'a> {
 }
 
 impl Reachable<'_> {
-    /// Returns the buffers of a worker's message. Returns an error if it names memory that is not
-    /// the worker's own and was not lent to it. `lent` returns a buffer of the argument of the task
-    /// that finishes next.
+    /// Returns the buffers of a worker's message, and the numbers that are apart from the value.
+    /// Returns an error if it names memory that is not the worker's own and was not lent to it.
+    /// `lent` returns a buffer of the argument of the task that finishes next.
     #[cold]
     pub(crate) fn resolve(
         &self,
-        list: Buffers<'_>,
+        list: Segments<'_>,
         lent: impl Fn(Key) -> Option<SharedBuf>,
-    ) -> Result<Box<[SharedBuf]>, String> {
-        list.map(|buffer| match buffer {
-            Buffer::Inline(bytes) => Ok(SharedBuf::copy_of(bytes)),
-            Buffer::Result(location) => self
-                .loan(location)
-                .ok_or_else(|| "named a shared buffer outside of its memory".to_owned()),
-            Buffer::Argument(_) | Buffer::Foreign(..) => {
-                let wanted = key(&buffer).ok_or(NOT_LENT)?;
-                let kept = self.kept.0.get(&wanted).map(|(buffer, _)| buffer.clone());
-                Ok(kept.or_else(|| lent(wanted)).ok_or(NOT_LENT)?)
-            }
-        })
-        .collect()
+    ) -> Result<(Box<[SharedBuf]>, Vec<Apart>), String> {
+        let (mut buffers, mut parts) = (Vec::new(), Vec::new());
+        for segment in list {
+            buffers.push(match segment {
+                Segment::Inline(bytes) => SharedBuf::copy_of(bytes),
+                Segment::Result(location) => {
+                    self.loan(location).ok_or("named a shared buffer outside of its memory")?
+                }
+                Segment::Argument(_) | Segment::Foreign(..) => {
+                    let wanted = key(&segment).ok_or(NOT_LENT)?;
+                    let kept = self.kept.0.get(&wanted).map(|(buffer, _)| buffer.clone());
+                    kept.or_else(|| lent(wanted)).ok_or(NOT_LENT)?
+                }
+                Segment::Apart(apart) => {
+                    parts.push(apart);
+                    continue;
+                }
+            });
+        }
+        Ok((buffers.into(), parts))
     }
 
-    fn loan(&self, Location { offset, length }: Location) -> Option<SharedBuf> {
-        let results = self.results?;
-        let loan = results.loan_buffer(offset.try_into().ok()?, length.try_into().ok()?)?;
+    fn loan(&self, location: Location) -> Option<SharedBuf> {
+        let (results, (offset, length)) = (self.results?, location.in_memory()?);
+        let loan = results.loan_buffer(offset, length)?;
         Some(SharedBuf::from_loan(loan, results.terms().protection, self.copies))
     }
 }

@@ -18,7 +18,7 @@ use crate::chunk::{ChunkProgress, RetriedFor};
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Emitted;
 use crate::function_ref::NamedFunction;
-use crate::payload::{Argument, ArgumentRef, KeptBytes, Outcome, Value};
+use crate::payload::{Argument, ArgumentRef, KeptParts, Outcome, Value};
 use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::task_span::TaskSpan;
@@ -331,9 +331,9 @@ impl TaskCell {
         Some(with(argument, shape))
     }
 
-    /// Returns the bytes of an argument that the host keeps.
-    pub(crate) fn kept_bytes(&self) -> Option<Arc<KeptBytes>> {
-        self.with_argument(|argument, _| Some(argument.whole()?.kept()?.bytes()))?
+    /// Returns the numbers of an argument that the host keeps.
+    pub(crate) fn kept_parts(&self) -> Option<Arc<KeptParts>> {
+        self.with_argument(|argument, _| argument.whole()?.kept().cloned())?
     }
 
     /// Returns a buffer of the argument.

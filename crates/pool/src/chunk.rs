@@ -7,20 +7,18 @@ use std::time::Duration;
 use brigade_scheduler::{FailedItems, Failure, InterruptedAttempt};
 use brigade_sys::sync::Mutex;
 use brigade_wire::link::ring::HostEnd;
-use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, Chunk, codec, items};
 
 use crate::cell::TaskCell;
 use crate::error::TaskErrorKind;
-use crate::payload::{ArenaValue, BufferedValue, Value};
+use crate::payload::Value;
 use brigade_task::backend::{Bytes, CompletionQueue};
 
 /// An encoded result as it arrives over a link.
 pub(crate) enum ValueRef<'a> {
     Inline(&'a [u8]),
-    InArena(ArenaValue),
-    /// One of the other variants, with its shared buffers.
-    Buffered(Box<(ValueRef<'a>, Box<[SharedBuf]>)>),
+    /// One that lies elsewhere.
+    Other(Value),
 }
 
 impl ValueRef<'_> {
@@ -28,12 +26,7 @@ impl ValueRef<'_> {
     pub(crate) fn into_value(self) -> Value {
         match self {
             Self::Inline(bytes) => Value::Inline(Bytes::copy(bytes)),
-            Self::InArena(value) => Value::InArena(Box::new(value)),
-            Self::Buffered(buffered) => {
-                let (encoded, buffers) = *buffered;
-                let encoded = encoded.into_value();
-                Value::Buffered(Box::new(BufferedValue { encoded, buffers }))
-            }
+            Self::Other(value) => value,
         }
     }
 }
@@ -62,10 +55,8 @@ pub(crate) struct ChunkProgress {
     pub(crate) failures: Vec<(u32, TaskErrorKind)>,
     /// Run time of the chunk in the worker.
     pub(crate) run_time: Duration,
-    /// The results that lie in the worker's memory, in order. Their entries in `results` are empty.
-    pub(crate) in_arena: Vec<(u32, ArenaValue)>,
-    /// The shared buffers of the results that have any, in order.
-    pub(crate) buffers: Vec<(u32, Box<[SharedBuf]>)>,
+    /// The results that lie elsewhere, in order. Their entries in `results` are empty.
+    pub(crate) elsewhere: Vec<(u32, Value)>,
 }
 
 /// The failures of its function after which a task or an item may run again.
@@ -141,8 +132,7 @@ impl ChunkProgress {
             results: Vec::new(),
             failures: Vec::new(),
             run_time: Duration::ZERO,
-            in_arena: Vec::new(),
-            buffers: Vec::new(),
+            elsewhere: Vec::new(),
         }
     }
 
@@ -161,8 +151,7 @@ impl ChunkProgress {
             self.answered = at;
             rest.results = self.results.split_off(items::size(&self.results, at));
             rest.failures = split_off(&mut self.failures, at);
-            rest.in_arena = split_off(&mut self.in_arena, at);
-            rest.buffers = split_off(&mut self.buffers, at);
+            rest.elsewhere = split_off(&mut self.elsewhere, at);
         }
         rest
     }
@@ -188,14 +177,13 @@ impl ChunkProgress {
         }
         let mut results = &*self.results;
         let mut failures = self.failures.iter().peekable();
-        let mut in_arena = self.in_arena.iter().peekable();
+        let mut elsewhere = self.elsewhere.iter().peekable();
         for first in 0..self.answered {
             let encoded = items::take(&mut results).and_then(Result::ok).unwrap_or_default();
             let problem = failures.next_if(|(index, _)| *index == first);
             let has_panicked = matches!(problem, Some((_, TaskErrorKind::Panicked { .. })));
-            let elsewhere = in_arena.next_if(|(index, _)| *index == first);
-            let is_err =
-                elsewhere.map_or_else(|| codec::is_err(encoded), |(_, value)| value.is_err());
+            let value = elsewhere.next_if(|(index, _)| *index == first);
+            let is_err = value.map_or_else(|| codec::is_err(encoded), |(_, value)| value.is_err());
             let failure = if self.retried_for.panics && has_panicked {
                 Failure::Panic
             } else if self.retried_for.errors && is_err {
@@ -229,8 +217,8 @@ impl ChunkProgress {
     /// Returns the number of bytes of the results.
     #[cfg(feature = "recording")]
     pub(crate) fn result_bytes(&self) -> u64 {
-        let in_arena: usize = self.in_arena.iter().map(|(_, value)| value.0.len()).sum();
-        (self.results.len() + in_arena) as u64
+        let elsewhere: usize = self.elsewhere.iter().map(|(_, value)| value.len()).sum();
+        (self.results.len() + elsewhere) as u64
     }
 
     /// Discards all results, because a chunk that runs again begins with its first item. Results
@@ -241,8 +229,7 @@ impl ChunkProgress {
         self.answered = 0;
         self.results.clear();
         self.failures.clear();
-        self.in_arena.clear();
-        self.buffers.clear();
+        self.elsewhere.clear();
     }
 
     /// Takes the values of the next items that have arrived in their short form, and returns their
@@ -286,16 +273,9 @@ impl ChunkProgress {
                     self.failures.push((index, TaskErrorKind::Codec { message }));
                 }
             },
-            ValueRef::InArena(value) => self.in_arena.push((index, value)),
-            ValueRef::Buffered(buffered) => return self.store_buffered(index, *buffered),
+            ValueRef::Other(value) => self.elsewhere.push((index, value)),
         }
         items::push_empty(&mut self.results);
-    }
-
-    #[cold]
-    fn store_buffered(&mut self, index: u32, (value, buffers): (ValueRef<'_>, Box<[SharedBuf]>)) {
-        self.buffers.push((index, buffers));
-        self.store(index, value);
     }
 }
 
@@ -335,11 +315,11 @@ mod tests {
             Err(Box::new(TaskErrorKind::Panicked { message, location, backtrace: String::new() }))
         };
         let mut chunk = chunk(6);
-        let buffered = (ValueRef::Inline(&[1, 7]), Box::default());
+        let elsewhere = Value::Inline(Bytes::copy(&[1, 7]));
         let answers = [
             Ok(ValueRef::Inline(&[0, 5])),
             Ok(ValueRef::Inline(&[1, 6])),
-            Ok(ValueRef::Buffered(Box::new(buffered))),
+            Ok(ValueRef::Other(elsewhere)),
             panicked(),
             Ok(ValueRef::Inline(&[0, 8])),
         ];
@@ -355,8 +335,8 @@ mod tests {
         assert_eq!(failed(&chunk), [(1, 1, Failure::Error)]);
         assert_eq!(failed(&rest), [(0, 1, Failure::Error), (1, 1, Failure::Panic)]);
         assert_eq!((chunk.answered, rest.answered, rest.shape.items), (2, 3, 4));
-        assert_eq!((chunk.results, chunk.buffers.len()), (vec![2, 0, 5, 2, 1, 6], 0));
-        assert_eq!((rest.results, rest.buffers[0].0), (vec![2, 1, 7, 0, 2, 0, 8], 0));
+        assert_eq!((chunk.results, chunk.elsewhere.len()), (vec![2, 0, 5, 2, 1, 6], 0));
+        assert_eq!((rest.results, rest.elsewhere[0].0), (vec![0, 0, 2, 0, 8], 0));
     }
 
     #[test]

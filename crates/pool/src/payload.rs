@@ -10,21 +10,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentArena, MAX_OFFERED, SharedBlock};
-use brigade_sys::numbers::SharedNumbers;
-use brigade_wire::codec::parts::{self, Addresses, encode_in_parts};
+use brigade_sys::numbers::{Mark, SharedNumbers};
+use brigade_wire::codec::parts::{MARK_OF_END, encode_in_parts, joined_length};
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::link::ARENA_THRESHOLD;
+use brigade_wire::segments::{self, Apart, Segment};
 use brigade_wire::shared::{SharedBuf, exporting};
-use brigade_wire::{Location, buffers as wire, items};
+use brigade_wire::{Location, MessageError, items};
 use serde::Serialize;
 
 use crate::buffers::{self, ItemBuffers};
 use brigade_task::backend::{Bytes, Few};
-pub(crate) use kept::{KeptArgument, KeptBytes, Owed};
-pub(crate) use value::{ArenaValue, BufferedValue, Outcome, Value, decode_with, undecodable};
-
-/// Packed vectors that stay in the memory of the argument.
-const KEPT_PARTS: (usize, Addresses) = (MAX_OFFERED, Addresses::Hidden);
+pub(crate) use kept::{KeptParts, Owed};
+pub(crate) use value::{ArenaValue, Outcome, SegmentedValue, Value, undecodable};
 
 /// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;
@@ -47,11 +45,9 @@ pub(crate) enum Argument {
     Inline(Bytes),
     /// Boxed, as the variants below, because each task has room for an argument but few are large.
     InArena(Box<SharedBlock>),
-    Kept(Box<KeptArgument>),
     Part(Box<Part>),
-    /// One of the other variants, which ends with a list of buffers, or whose items do. Boxed
-    /// because few arguments have buffers.
-    Buffered(Box<BufferedArgument>),
+    /// One of the other variants, which ends with a list of segments, or whose items do.
+    Segmented(Box<SegmentedArgument>),
 }
 
 /// A part of an argument that was split; see [`Argument`].
@@ -61,12 +57,14 @@ pub(crate) struct Part {
     range: Range<usize>,
 }
 
-/// An encoded argument with its shared buffers; see [`Argument`].
+/// An encoded argument with its segments; see [`Argument`].
 #[derive(Debug)]
-pub(crate) struct BufferedArgument {
+pub(crate) struct SegmentedArgument {
     encoded: Argument,
-    /// Keep the memory that the list of buffers refers to. Those of a single task have the index 0.
+    /// Keep the memory that the list of segments refers to. Those of a single task have the index
+    /// 0.
     buffers: ItemBuffers,
+    kept: Option<Arc<KeptParts>>,
 }
 
 /// An argument where it lies.
@@ -123,7 +121,7 @@ impl Argument {
         let mut parts = Vec::new();
         let (result, exported) = exporting(|| {
             let parts = keeps_parts.then_some(&mut parts);
-            encode_in_parts(value, &mut encoded, limit, KEPT_PARTS, parts)
+            encode_in_parts(value, &mut encoded, limit, MAX_OFFERED, parts)
         });
         if result.is_ok() && exported.is_none() && parts.is_empty() && encoded.len() <= COPIED {
             // By far the most common case.
@@ -153,51 +151,58 @@ impl Argument {
         argument
     }
 
-    /// Returns the argument of a long encoding, or one with parts or buffers. Its code is the same
-    /// for all types.
+    /// Returns the argument of a long encoding, or one with segments. Its code is the same for all
+    /// types.
     fn encoded(
         mut encoded: Scratch,
-        parts: Vec<SharedNumbers>,
-        mut exported: Result<Option<Box<[SharedBuf]>>, CodecError>,
+        parts: Vec<(Mark, SharedNumbers)>,
+        exported: Result<Option<Box<[SharedBuf]>>, CodecError>,
         limit: usize,
         arena: Option<&Arc<ArgumentArena>>,
         type_name: &'static str,
     ) -> Result<Self, CodecError> {
-        if !parts.is_empty() {
-            if matches!(exported, Ok(None)) {
-                return Ok(Self::kept_in_parts(*encoded, parts, arena));
-            }
-            // Few values have both.
-            match parts::join(&encoded, &parts, type_name) {
-                Ok(joined) => *encoded = joined,
-                Err(error) => exported = Err(error),
-            }
+        let exported = exported?;
+        if exported.is_none() && parts.is_empty() {
+            return Ok(Self::of(*encoded, arena));
         }
-        let Some(exported) = exported? else { return Ok(Self::of(*encoded, arena)) };
-        let room = limit.saturating_sub(encoded.len());
-        let lent = append_buffers(exported, &mut encoded, room, arena, type_name)?;
-        let lent = lent.into_iter().map(|buffer| (0, buffer)).collect();
-        Ok(Self::with_buffers(Self::of(*encoded, arena), lent))
+        let kept = (!parts.is_empty()).then(|| KeptParts::new(parts));
+        let parts: Vec<_> = kept.iter().flat_map(|kept| kept.segments()).collect();
+        // Only the bytes of buffers count.
+        let room = exported.as_ref().map_or(usize::MAX, |_| {
+            let lengths = parts.iter().map(|part| (part.mark, part.length));
+            limit.saturating_sub(joined_length(encoded.len(), lengths))
+        });
+        let exported = exported.unwrap_or_default();
+        let lent = append_segments(exported, &parts, &mut encoded, room, arena, type_name)?;
+        let buffers = lent.into_iter().map(|buffer| (0, buffer)).collect();
+        let encoded = Self::of(*encoded, arena);
+        Ok(Self::Segmented(Box::new(SegmentedArgument { encoded, buffers, kept })))
     }
 
-    #[cold]
-    fn kept_in_parts(
-        encoded: Vec<u8>,
-        parts: Vec<SharedNumbers>,
-        arena: Option<&Arc<ArgumentArena>>,
-    ) -> Self {
-        Self::Kept(Box::new(KeptArgument::in_parts(Self::of(encoded, arena), parts)))
+    /// Takes the memory of an argument that [suits](KeptParts::suits). Returns another owner of it,
+    /// too.
+    pub(crate) fn keep<A: 'static>(argument: A) -> (Self, Arc<KeptParts>) {
+        let prefix = codec::contiguous_parts(&argument).map(|(prefix, _)| prefix);
+        let mut encoded = prefix.map_or_else(Vec::new, |prefix| prefix.as_slice().to_vec());
+        let numbers = codec::into_numbers(argument).unwrap_or_default();
+        let kept = KeptParts::new(vec![(MARK_OF_END, SharedNumbers::of(Arc::new(numbers)))]);
+        let list: Vec<_> = kept.segments().map(Segment::Apart).collect();
+        let appended = segments::append(&mut encoded, &list, usize::MAX);
+        debug_assert!(appended.is_ok(), "one segment");
+        let (encoded, buffers) = (Self::Inline(encoded.into()), Vec::new());
+        let segmented = SegmentedArgument { encoded, buffers, kept: Some(Arc::clone(&kept)) };
+        (Self::Segmented(Box::new(segmented)), kept)
     }
 
     /// Adds the buffers that the lists in the argument refer to, in their order.
     pub(crate) fn with_buffers(encoded: Self, buffers: ItemBuffers) -> Self {
-        Self::Buffered(Box::new(BufferedArgument { encoded, buffers }))
+        Self::Segmented(Box::new(SegmentedArgument { encoded, buffers, kept: None }))
     }
 
-    /// Returns `true` if the argument, or each of its items, ends with a list of buffers.
+    /// Returns `true` if the argument, or each of its items, ends with a list of segments.
     #[inline]
-    pub(crate) fn has_buffers(&self) -> bool {
-        matches!(self, Self::Buffered(_))
+    pub(crate) fn has_segments(&self) -> bool {
+        matches!(self, Self::Segmented(_))
     }
 
     /// Takes encoded bytes. They go to the arena if they are large and the arena has room.
@@ -210,16 +215,16 @@ impl Argument {
         Self::Inline(encoded.into())
     }
 
-    /// Returns the argument, if it is copied to the worker that begins its task.
-    pub(crate) fn kept(&self) -> Option<&KeptArgument> {
-        if let Self::Kept(kept) = self { Some(kept) } else { None }
+    /// Returns the numbers that are copied to the worker that begins the task.
+    pub(crate) fn kept(&self) -> Option<&Arc<KeptParts>> {
+        if let Self::Segmented(segmented) = self { segmented.kept.as_ref() } else { None }
     }
 
     /// Returns `true` if freeing the argument takes long.
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Inline(encoded) => encoded.size() >= LARGE,
-            Self::InArena(_) | Self::Kept(_) | Self::Buffered(_) => true,
+            Self::InArena(_) | Self::Segmented(_) => true,
             Self::Part(part) => part.whole.is_large(),
         }
     }
@@ -229,9 +234,10 @@ impl Argument {
         match self {
             Self::Inline(encoded) => encoded.size(),
             Self::InArena(block) => block.len(),
-            Self::Kept(kept) => kept.size(),
             Self::Part(part) => part.whole.size(),
-            Self::Buffered(buffered) => buffered.encoded.size(),
+            Self::Segmented(segmented) => {
+                segmented.encoded.size() + segmented.kept.as_ref().map_or(0, |kept| kept.size())
+            }
         }
     }
 
@@ -239,36 +245,32 @@ impl Argument {
         match self {
             Self::Inline(encoded) => encoded,
             Self::InArena(block) => block.as_bytes(),
-            Self::Kept(kept) => kept.encoded(),
             Self::Part(part) => &part.whole.as_bytes()[part.range.clone()],
-            Self::Buffered(buffered) => buffered.encoded.as_bytes(),
+            Self::Segmented(segmented) => segmented.encoded.as_bytes(),
         }
     }
 
     /// Returns the location in the arena of an argument that lies there.
     pub(crate) fn location(&self) -> Option<Location> {
         match self {
-            Self::Inline(_) | Self::Kept(_) => None,
-            Self::InArena(block) => {
-                let (offset, length) = (block.offset() as u64, block.len() as u64);
-                Some(Location { offset, length })
-            }
+            Self::Inline(_) => None,
+            Self::InArena(block) => Some(Location::of(block.offset(), block.len())),
             Self::Part(part) => {
                 let Part { whole, range } = &**part;
                 let Location { offset, .. } = whole.location()?;
                 let (start, length) = (range.start as u64, range.len() as u64);
                 Some(Location { offset: offset + start, length })
             }
-            Self::Buffered(buffered) => buffered.encoded.location(),
+            Self::Segmented(segmented) => segmented.encoded.location(),
         }
     }
 
     /// Splits off the bytes from `at` on, without a copy. These are the items from `item` on.
     pub(crate) fn split_off(&mut self, at: usize, item: u32) -> Self {
-        if let Self::Buffered(buffered) = self {
-            let rest = buffered.encoded.split_off(at, item);
-            let first = buffered.buffers.partition_point(|(index, _)| *index < item);
-            let behind = buffered.buffers.split_off(first).into_iter();
+        if let Self::Segmented(segmented) = self {
+            let rest = segmented.encoded.split_off(at, item);
+            let first = segmented.buffers.partition_point(|(index, _)| *index < item);
+            let behind = segmented.buffers.split_off(first).into_iter();
             let behind = behind.map(|(index, buffer)| (index - item, buffer)).collect();
             return Self::with_buffers(rest, behind);
         }
@@ -288,66 +290,79 @@ impl Argument {
     /// Returns the buffers that are lent to whoever gets the argument.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &SharedBuf> {
         let buffers = match self {
-            Self::Buffered(buffered) => buffered.buffers.as_slice(),
-            Self::Inline(_) | Self::InArena(_) | Self::Kept(_) | Self::Part(_) => &[],
+            Self::Segmented(segmented) => segmented.buffers.as_slice(),
+            Self::Inline(_) | Self::InArena(_) | Self::Part(_) => &[],
         };
         buffers.iter().map(|(_, buffer)| buffer)
     }
 
-    /// Returns the encoded argument with the bytes of the buffers that the worker cannot read.
-    /// Returns `None` if it can read all of them, or the result exceeds `limit` bytes.
+    /// Returns the encoded argument with those segments in it that the worker cannot get: buffers
+    /// that it cannot read, and numbers unless it `has_reach`. Returns `None` if it gets all of
+    /// them, or the result exceeds `limit` bytes.
     pub(crate) fn inlined(
         &self,
         is_chunk: bool,
         limit: usize,
+        has_reach: bool,
         mut can_read: impl FnMut(&SharedBuf) -> bool,
     ) -> Option<Vec<u8>> {
-        let Self::Buffered(buffered) = self else { return None };
+        let is_apart = has_reach || self.kept().is_none();
         // Looks at all of them, so that the worker has their arenas in the end.
-        if !self.buffers().fold(false, |any, buffer| any | !can_read(buffer)) {
+        if self.buffers().fold(is_apart, |all, buffer| all & can_read(buffer)) {
             return None;
         }
-        let mut buffers = self.buffers();
         let mut inlined = Vec::new();
-        let mut convert = |bytes: &[u8], into: &mut Vec<u8>| {
-            let (encoded, list) = wire::split(bytes)?;
-            into.extend_from_slice(encoded);
-            buffers::append_inline(list, buffers.by_ref(), &mut can_read, into, limit)
+        self.put_in(is_chunk, limit, &mut inlined, has_reach, can_read).ok()?;
+        Some(inlined)
+    }
+
+    fn put_in(
+        &self,
+        is_chunk: bool,
+        limit: usize,
+        into: &mut Vec<u8>,
+        has_reach: bool,
+        mut can_read: impl FnMut(&SharedBuf) -> bool,
+    ) -> Result<(), MessageError> {
+        let (mut buffers, kept) = (self.buffers(), self.kept().filter(|_| !has_reach));
+        let mut parts = 0..;
+        let mut bytes = |segment: &Segment<'_>| match segment {
+            Segment::Inline(_) => None,
+            Segment::Apart(_) => kept?.part(parts.next()?),
+            _ => buffers.next().filter(|buffer| !can_read(buffer)).map(|buffer| &**buffer),
         };
-        let mut rest = buffered.encoded.as_bytes();
-        if is_chunk {
-            while let Some(item) = items::take(&mut rest) {
-                let item = item.ok()?;
-                items::push_with(&mut inlined, |into| convert(item, into)).ok()?;
-            }
-        } else {
-            convert(rest, &mut inlined).ok()?;
+        let mut rest = self.as_bytes();
+        if !is_chunk {
+            return segments::put_in(rest, bytes, into, limit);
         }
-        Some(inlined).filter(|inlined| inlined.len() <= limit)
+        while let Some(item) = items::take(&mut rest) {
+            let item = item?;
+            items::push_with(into, |into| segments::put_in(item, &mut bytes, into, limit))?;
+        }
+        Ok(())
     }
 
     /// Returns the argument again, as a copy of its encoded bytes.
     pub(crate) fn copy(&self, arena: Option<&Arc<ArgumentArena>>) -> Self {
-        if let Some(again) = self.kept().and_then(|kept| kept.again(|head| head.copy(arena))) {
-            return Self::Kept(Box::new(again));
-        }
         let encoded = Self::of(self.as_bytes().to_vec(), arena);
-        match self {
-            Self::Buffered(buffered) => Self::with_buffers(encoded, buffered.buffers.clone()),
-            Self::Inline(_) | Self::InArena(_) | Self::Kept(_) | Self::Part(_) => encoded,
-        }
+        let Self::Segmented(segmented) = self else { return encoded };
+        let kept = segmented.kept.as_ref().map(|kept| kept.again());
+        let buffers = segmented.buffers.clone();
+        Self::Segmented(Box::new(SegmentedArgument { encoded, buffers, kept }))
     }
 }
 
-/// Appends the list of an argument's buffers to its encoding.
+/// Appends the list of an argument's segments to its encoding. Returns the buffers that the list
+/// only refers to.
 #[cold]
-pub(crate) fn append_buffers(
+pub(crate) fn append_segments(
     exported: Box<[SharedBuf]>,
+    parts: &[Apart],
     encoded: &mut Vec<u8>,
     room: usize,
     arena: Option<&Arc<ArgumentArena>>,
     type_name: &'static str,
 ) -> Result<Vec<SharedBuf>, CodecError> {
-    buffers::append(exported, encoded, room, arena)
+    buffers::append(exported, parts, encoded, room, arena)
         .map_err(|error| CodecError::Encode { type_name, source: error.into() })
 }

@@ -19,7 +19,7 @@ use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::needs::TaskNeeds;
-use crate::payload::{Argument, KeptArgument};
+use crate::payload::{Argument, KeptParts};
 use crate::pool::Pool;
 use crate::submission::Submission;
 use crate::when_full::WhenFull;
@@ -282,17 +282,15 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.pool.shared();
         // Almost all arguments are small, and are not moved.
-        if !KeptArgument::suits(&argument, shared.most_kept()) {
+        if !KeptParts::suits(&argument, shared.most_kept()) {
             return self
                 .submit_task(self.unsubmitted(&argument), when_full)
                 .map_err(|kind| SubmitError::new(kind, argument));
         }
-        let kept = KeptArgument::take(argument);
-        let bytes = kept.bytes();
-        let encoded = Argument::Kept(Box::new(kept));
+        let (encoded, kept) = Argument::keep(argument);
         let task = self.function().map(|it| self.submission(it, encoded));
         self.submit_task(task, when_full)
-            .map_err(|kind| SubmitError::new(kind, KeptArgument::give_back(bytes)))
+            .map_err(|kind| SubmitError::new(kind, KeptParts::give_back(kept)))
     }
 
     #[inline]

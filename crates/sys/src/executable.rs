@@ -14,8 +14,7 @@ mod symbols;
 
 pub use crate::error::{EntryError, ExecutableError};
 pub use entry::{
-    Adapter, EntryPoint, Invocation, Outlet, OwnedArgument, Refusal, StoreLarge, WithBuffers,
-    entry_point,
+    Adapter, EntryPoint, Invocation, Outlet, Refusal, StoreLarge, WithBuffers, entry_point,
 };
 pub use identity::{BuildIdentity, SameBuild, build_identity};
 pub use offset::FunctionOffset;

@@ -51,6 +51,9 @@ pub fn copied<N: Number>(bytes: &[u8]) -> Option<Vec<N>> {
     Some(numbers)
 }
 
+/// The bytes that stand in an encoding for numbers that are apart from it.
+pub type Mark = [u8; 16];
+
 /// The size of a number in bytes: 1, 2, 4, 8 or 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit(u8);

@@ -39,7 +39,6 @@
 #[cfg(windows)]
 extern crate brigade_windows as std;
 
-pub mod buffers;
 mod error;
 pub mod exit_code;
 pub mod fork;
@@ -52,6 +51,7 @@ mod message;
 mod outcome;
 pub mod ring;
 pub mod sealed_argument;
+pub mod segments;
 pub mod shared;
 pub mod slots;
 pub mod version;
@@ -64,7 +64,7 @@ pub use brigade_codec::CodecError;
 pub use error::MessageError;
 pub use location::Location;
 pub use message::{
-    Chunk, Finished, FinishedInline, FromWorker, Function, Item, Kept, Run, RunInline, RunLimits,
+    Chunk, Finished, FinishedInline, FromWorker, Function, Item, Run, RunInline, RunLimits,
     TRACE_CONTEXT_LIMIT, ToWorker, Wanted,
 };
-pub use outcome::{Buffered, Offered, Outcome, PanicReport};
+pub use outcome::{Outcome, PanicReport, Segmented};

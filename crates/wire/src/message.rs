@@ -9,14 +9,12 @@
 //! then     bits 0..32 items, 32..64 budget in microseconds                (Run of a chunk)
 //! then     soft and hard limit in nanoseconds, all ones for none          (Run with limits)
 //! then     offset in an arena, and length there        (Run with its argument in the arena)
-//! then     bits 0..5 size of a number, 5..64 length                  (Run with a kept argument)
 //! then     length of a trace context                   (Run with a trace context)
 //! then     length of a text of granted resources       (Run with resources)
 //!
-//! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with shared buffers, 16
-//! with a trace context, 32 with resources, 64 with an argument that the host has kept, 128 with
-//! vectors in the argument that it has kept. The bytes of a name, then of a trace context, and then
-//! of the resources end the head.
+//! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with segments, 16 with a
+//! trace context, 32 with resources. The bytes of a name, then of a trace context, and then of the
+//! resources end the head.
 //! Flag of a Stop: 1 the worker stops after the next task, which it runs in its own process.
 //! Flag of a finished task: 1 the worker asks to be replaced.
 //! ```
@@ -37,7 +35,6 @@ mod words;
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
-use brigade_sys::numbers::Unit;
 
 use crate::error::MessageError;
 use crate::location::Location;
@@ -49,7 +46,7 @@ pub use limits::RunLimits;
 
 pub use run_inline::RunInline;
 use words::{
-    NAME_LIMIT, Reader, chunk_word, first_word, push, push_location, sized_word, split_chunk_word,
+    NAME_LIMIT, Reader, chunk_word, first_word, push, push_location, split_chunk_word,
     split_first_word,
 };
 
@@ -81,33 +78,16 @@ pub struct Run<'a> {
     pub limits: RunLimits,
     /// Set if the encoded argument lies in the pool's arena of arguments and not in the message.
     pub location: Option<Location>,
-    /// Set if the host has kept the encoded argument, and copies it when the task begins.
-    pub kept: Option<Kept>,
     /// `true` if the argument, or each item of a chunk, ends with a [list of
-    /// buffers](crate::buffers).
-    pub has_buffers: bool,
+    /// segments](crate::segments). Numbers that are apart from an argument are copied by the host
+    /// when the task begins.
+    pub has_segments: bool,
     /// The caller's [trace context](TRACE_CONTEXT_LIMIT).
     pub trace_context: Option<&'a str>,
     /// The resources that the attempt has taken, as a text of less than 64 KiB.
     pub granted: Option<&'a str>,
     /// The encoded argument; for a chunk, its [items](crate::items).
     pub argument: &'a [u8],
-}
-
-/// An argument that the host has kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
-    /// All of it.
-    Whole {
-        /// Number of bytes, less than 2^59.
-        length: u64,
-        /// The size of a number, if the encoded argument begins with how many numbers these bytes
-        /// are, which is not copied.
-        counted: Option<Unit>,
-    },
-    /// The vectors in it. The encoded argument ends with their
-    /// [table](brigade_codec::parts::Table).
-    Parts,
 }
 
 /// Several items in one frame. The worker reports an outcome for each item, then
@@ -137,16 +117,17 @@ pub enum FromWorker<'a> {
         /// Position of the task's state word in the shared table.
         ring_index: u16,
     },
-    /// The worker has begun a task whose argument the host has [kept](Kept), and waits for it.
+    /// The worker has begun a task, and waits for the next numbers that are apart from its
+    /// argument.
     Wants(Wanted),
-    /// The [buffers](crate::buffers) of the task that finishes next which the worker continues to
-    /// use after its end.
+    /// The [shared buffers](crate::segments) of the task that finishes next which the worker
+    /// continues to use after its end.
     Keeps(&'a [u8]),
     /// The buffers that the worker kept and no longer uses.
     Releases(&'a [u8]),
 }
 
-/// Memory of a worker for an argument: see [`Landing`](brigade_sys::arena::Landing).
+/// Memory of a worker for numbers: see [`Landing`](brigade_sys::arena::Landing).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// Position of the task's state word in the shared table.
@@ -209,11 +190,10 @@ const ITEM: u8 = 32;
 const IS_CHUNK: u8 = 1;
 const IN_ARENA: u8 = 2;
 const IS_LIMITED: u8 = 4;
-const HAS_BUFFERS: u8 = 8;
+const HAS_SEGMENTS: u8 = 8;
 const HAS_CONTEXT: u8 = 16;
 const HAS_GRANT: u8 = 32;
-const IS_KEPT: u8 = 64;
-const HAS_PARTS: u8 = 128;
+const FLAGS: u8 = 63;
 
 /// Flag of a finished task.
 const IS_WORN: u8 = 1;
@@ -238,14 +218,9 @@ impl<'a> ToWorker<'a> {
         let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 }
             | if run.location.is_some() { IN_ARENA } else { 0 }
             | if run.limits.are_some() { IS_LIMITED } else { 0 }
-            | if run.has_buffers { HAS_BUFFERS } else { 0 }
+            | if run.has_segments { HAS_SEGMENTS } else { 0 }
             | if run.trace_context.is_some() { HAS_CONTEXT } else { 0 }
-            | if run.granted.is_some() { HAS_GRANT } else { 0 }
-            | match run.kept {
-                None => 0,
-                Some(Kept::Whole { .. }) => IS_KEPT,
-                Some(Kept::Parts) => HAS_PARTS,
-            };
+            | if run.granted.is_some() { HAS_GRANT } else { 0 };
         push(head, first_word(kind, flags, run.ring_index, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
@@ -261,9 +236,6 @@ impl<'a> ToWorker<'a> {
         }
         if let Some(location) = run.location {
             push_location(head, location);
-        }
-        if let Some(Kept::Whole { length, counted }) = run.kept {
-            push(head, sized_word(length, counted));
         }
         if let Some(context) = run.trace_context {
             assert!(context.len() <= TRACE_CONTEXT_LIMIT, "a trace context is at most 1 KiB long");
@@ -318,8 +290,7 @@ impl<'a> ToWorker<'a> {
             chunk: None,
             limits: RunLimits::NONE,
             location: None,
-            kept: None,
-            has_buffers: flags & HAS_BUFFERS != 0,
+            has_segments: flags & HAS_SEGMENTS != 0,
             trace_context: None,
             granted: None,
             argument: reader.0,
@@ -336,8 +307,8 @@ impl Run<'_> {
     /// Decodes what precedes the argument. `function` is an offset or the length of a name.
     fn decode_rest(&mut self, kind: u8, flags: u8, function: u64) -> Result<(), MessageError> {
         let mut reader = Reader(self.argument);
-        if flags & IS_KEPT != 0 && flags & HAS_PARTS != 0 {
-            return Err(MessageError::Decode("contradictory flags"));
+        if flags & !FLAGS != 0 {
+            return Err(MessageError::Decode("unknown flags"));
         }
         let types = if kind == RUN_NAME { reader.word()? } else { 0 };
         if flags & IS_CHUNK != 0 {
@@ -348,12 +319,6 @@ impl Run<'_> {
         }
         if flags & IN_ARENA != 0 {
             self.location = Some(reader.location()?);
-        }
-        if flags & IS_KEPT != 0 {
-            let (length, counted) = reader.sized()?;
-            self.kept = Some(Kept::Whole { length, counted });
-        } else if flags & HAS_PARTS != 0 {
-            self.kept = Some(Kept::Parts);
         }
         let context = if flags & HAS_CONTEXT != 0 { Some(reader.word()?) } else { None };
         let granted = if flags & HAS_GRANT != 0 { Some(reader.word()?) } else { None };

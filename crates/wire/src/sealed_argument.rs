@@ -1,9 +1,9 @@
 //! An argument in sealed memory, which any number of workers read in place.
 //!
 //! ```text
-//! bytes of the buffers, each aligned | encoded argument | list of buffers
+//! bytes of the buffers, each aligned | encoded argument | list of segments
 //! ```
-//! In the list, the buffers are [`Buffer::Argument`] at an offset in this memory. The encoding
+//! The segments are [`Segment::Argument`] at an offset in this memory. The encoding
 //! begins where the last buffer ends.
 
 use std::io;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use brigade_sys::sealed::{SealedBytes, SealedView};
 
-use crate::buffers::{self, Buffer};
 use crate::error::MessageError;
 use crate::location::Location;
+use crate::segments::{self, Segment};
 use crate::shared::{ALIGNMENT, SharedBuf};
 
 /// Creates sealed memory with an argument, encoded in parts, and copies of the buffers that it
@@ -28,12 +28,11 @@ pub fn create(name: &str, encoded: &[&[u8]], buffers: &[SharedBuf]) -> io::Resul
     for buffer in buffers {
         let gap = end.next_multiple_of(ALIGNMENT) - end;
         parts.extend([&[0; ALIGNMENT][..gap], buffer]);
-        let location = Location { offset: (end + gap) as u64, length: buffer.len() as u64 };
-        list.push(Buffer::Argument(location));
+        list.push(Segment::Argument(Location::of(end + gap, buffer.len())));
         end += gap + buffer.len();
     }
     let mut names = Vec::new();
-    buffers::append(&mut names, &list, usize::MAX).map_err(io::Error::other)?;
+    segments::append(&mut names, &list, usize::MAX).map_err(io::Error::other)?;
     parts.extend(encoded);
     parts.push(&names);
     SealedBytes::create(name, &parts)
@@ -54,12 +53,12 @@ impl SealedArgument {
     /// If the memory has another content.
     pub fn open(view: SealedView) -> Result<Self, MessageError> {
         let view = Arc::new(view);
-        let (before, list) = buffers::split(view.bytes())?;
+        let (before, list) = segments::split(view.bytes())?;
         let end = before.len();
         let mut encoded = 0..end;
         let mut buffers = Vec::with_capacity(list.len());
-        for buffer in list {
-            let range = range(&buffer).filter(|range| range.end <= end).ok_or(WRONG_PLACE)?;
+        for segment in list {
+            let range = range(&segment).filter(|range| range.end <= end).ok_or(WRONG_PLACE)?;
             encoded.start = encoded.start.max(range.end);
             buffers.push(SharedBuf::in_sealed(&view, range).ok_or(WRONG_PLACE)?);
         }
@@ -77,9 +76,9 @@ impl SealedArgument {
     }
 }
 
-fn range(buffer: &Buffer<'_>) -> Option<Range<usize>> {
-    let Buffer::Argument(Location { offset, length }) = *buffer else { return None };
-    let (start, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
+fn range(segment: &Segment<'_>) -> Option<Range<usize>> {
+    let Segment::Argument(location) = *segment else { return None };
+    let (start, length) = location.in_memory()?;
     Some(start..start.checked_add(length)?)
 }
 
@@ -122,12 +121,12 @@ mod tests {
     #[test]
     fn buffers_that_exceed_the_memory_are_an_error() {
         for buffer in [
-            Buffer::Argument(Location { offset: 0, length: 9 }),
-            Buffer::Argument(Location { offset: u64::MAX, length: 1 }),
-            Buffer::Result(Location { offset: 0, length: 1 }),
+            Segment::Argument(Location { offset: 0, length: 9 }),
+            Segment::Argument(Location { offset: u64::MAX, length: 1 }),
+            Segment::Result(Location { offset: 0, length: 1 }),
         ] {
             let mut bytes = b"encoded".to_vec();
-            buffers::append(&mut bytes, &[buffer], usize::MAX).expect("room");
+            segments::append(&mut bytes, &[buffer], usize::MAX).expect("room");
             let sealed = SealedBytes::create("test", &[&bytes]).expect("memory");
             let view = SealedView::open(&sealed).expect("a view");
             assert!(SealedArgument::open(view).is_err(), "{buffer:?}");

@@ -39,9 +39,8 @@
 //! | both | heap | [`SharedBufMut::on_heap`] | [`SharedBuf::copy_of`] |
 //! | host | arguments | [`SharedBufMut::in_arguments`] | – |
 //! | host | results of a worker | – | [`SharedBuf::from_loan`] |
-//! | worker | arguments | – | [`SharedBuf::in_argument`] |
-//! | worker | its own results | [`SharedBufMut::in_results`] | [`SharedBuf::in_own_results`] |
-//! | worker | results of another worker | – | [`SharedBuf::in_foreign`] |
+//! | worker | arguments, results of another worker | – | [`SharedBuf::lent`] |
+//! | worker | its own results | [`SharedBufMut::in_results`] | [`SharedBuf::lent`] |
 //! | worker | an argument of all workers | – | [`SharedBuf::in_sealed`] |
 //!
 //! A worker counts each message that names a buffer which it has allocated: [`SharedBuf::export`].
@@ -61,7 +60,6 @@ mod heap;
 mod import;
 mod lazy_copy;
 mod memory;
-mod place;
 mod scope;
 mod sent;
 mod serialize;
@@ -76,7 +74,6 @@ pub use error::ArrayError;
 pub use error::TypedError;
 pub use export::Export;
 pub use memory::Guard;
-pub use place::Place;
 pub use scope::{exporting, importing};
 pub use writable::SharedBufMut;
 

@@ -57,12 +57,12 @@ impl<'a, R: Serialize + 'static> Emit<'a, R> {
         self.buffer.clear();
         let (encoded, exported) = exporting(|| codec::encode(&item, &mut self.buffer, self.limit));
         encoded.map_err(|error| EmitError::Codec { message: codec::chain(&error) })?;
-        let has_buffers = exported.is_some();
+        let has_segments = exported.is_some();
         if let Some(exported) = exported {
-            buffers::append(exported, &mut self.buffer, self.limit, type_name::<R>())
+            buffers::append(exported, &[], &mut self.buffer, self.limit, type_name::<R>())
                 .map_err(|message| EmitError::Codec { message })?;
         }
-        let sent = self.outlet.send(&[&self.buffer], has_buffers);
+        let sent = self.outlet.send(&[&self.buffer], has_segments);
         if self.buffer.capacity() > KEPT_BUFFER {
             self.buffer = Vec::new();
         }

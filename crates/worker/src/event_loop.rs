@@ -28,13 +28,11 @@ use std::time::Duration;
 
 use brigade_sys::arena::LeftBlock;
 use brigade_sys::clock;
-use brigade_sys::executable::{EntryPoint, OwnedArgument};
-use brigade_sys::numbers::Numbers;
+use brigade_sys::executable::EntryPoint;
+use brigade_sys::numbers::{Mark, Numbers};
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
-use brigade_wire::{
-    Finished, FinishedInline, FromWorker, Function, Item, Location, Outcome, Run, ToWorker,
-};
+use brigade_wire::{Finished, FinishedInline, FromWorker, Function, Item, Outcome, Run, ToWorker};
 
 use crate::arenas::Arenas;
 use crate::buffers::Lent;
@@ -183,17 +181,15 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             }
             let answer = match run.chunk {
                 None => {
-                    let owned = match run.kept {
-                        None => None,
-                        Some(kept) => {
-                            self.runner.calls.has_sent_large = true;
-                            let arenas = self.runner.arenas.as_ref();
-                            let is_known = self.turn != Turn::Copy;
-                            self.reporter.fetch(arenas, is_known, &run, kept)?
-                        }
-                    };
+                    let mut arrived = Some(Vec::new());
+                    if run.has_segments {
+                        self.runner.calls.has_sent_large = true;
+                        let arenas = self.runner.arenas.as_ref();
+                        arrived = self.reporter.fetch(arenas, self.turn != Turn::Copy, &run)?;
+                    }
                     let mut emitter = Emitter::new(&mut self.reporter, &self.slots, ring_index);
-                    let answer = self.runner.run(&run, slots, owned, &mut self.lent, &mut emitter);
+                    let answer =
+                        self.runner.run(&run, slots, arrived, &mut self.lent, &mut emitter);
                     emitter.finish()?;
                     answer
                 }
@@ -237,11 +233,12 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             None => self.reporter.send_end(&end, &self.runner.calls.result)?,
             Some(outcome) => {
                 self.reporter.send_unannounced(&finished(&end, outcome))?;
-                if let Some(offered) = self.runner.calls.offered.take() {
+                if let Some(offer) = self.runner.calls.offered.take() {
                     self.reporter.announce()?;
-                    let other = offered.wait(&store, &mut self.runner.calls);
-                    let resent = other.map(|other| finished(&end, other));
-                    resent.map_or(Ok(()), |it| self.reporter.send_unannounced(&it))?;
+                    if !offer.wait() {
+                        let other = self.runner.calls.refused(&store);
+                        self.reporter.send_unannounced(&finished(&end, other))?;
+                    }
                 }
             }
         }
@@ -274,7 +271,7 @@ impl Runner {
         &mut self,
         run: &Run<'_>,
         slots: &SlotTable,
-        owned: Option<OwnedArgument>,
+        arrived: Option<Vec<(Mark, Numbers)>>,
         lent: &mut Lent,
         emitter: &mut Emitter<'_, S>,
     ) -> Answer {
@@ -283,22 +280,18 @@ impl Runner {
             Err(reason) => return Some(Uncommon::boxed(Outcome::UnknownFunction(reason))),
         };
         let Self { arenas, calls, .. } = self;
-        let argument = if run.kept.is_some() && owned.is_none() {
-            Err("the worker has no memory for the argument")
-        } else {
-            argument(arenas.as_ref(), run).ok_or("the location of the argument is out of bounds")
+        let wrong = |reason: &str| Some(Uncommon::boxed(Outcome::ArgumentCodec(reason.to_owned())));
+        let Some(arrived) = arrived else {
+            return wrong("the worker has no memory for the argument");
         };
-        let argument = match argument {
-            Ok(argument) => argument,
-            Err(reason) => {
-                return Some(Uncommon::boxed(Outcome::ArgumentCodec(reason.to_owned())));
-            }
+        let Some(argument) = argument(arenas.as_ref(), run) else {
+            return wrong("the location of the argument is out of bounds");
         };
         let store = calls.offering_store(arenas.as_ref());
         let mut put = |parts: &[&[u8]]| store.put_value(parts);
         let mut outlet = ArenaOutlet { emitter, store: &store };
         let mut caller = Caller::new(run, calls, &store, slots, &mut put, Some(&mut outlet));
-        caller.set_owned(owned);
+        caller.set_arrived(arrived);
         caller.call(entry, run.task, argument, lent)
     }
 
@@ -320,8 +313,9 @@ impl Runner {
 
 /// Returns the encoded argument, which lies in the message or in the arena.
 fn argument<'a>(arenas: Option<&'a Arenas>, run: &'a Run<'_>) -> Option<&'a [u8]> {
-    let Some(Location { offset, length }) = run.location else { return Some(run.argument) };
-    arenas?.arguments.as_ref()?.bytes(usize::try_from(offset).ok()?, usize::try_from(length).ok()?)
+    let Some(location) = run.location else { return Some(run.argument) };
+    let (offset, length) = location.in_memory()?;
+    arenas?.arguments.as_ref()?.bytes(offset, length)
 }
 
 /// Returns the message of the end of a task whose value is not in the message.

@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 
 use brigade_sys::arena::MAX_OFFERED;
 use brigade_sys::executable::{
-    Adapter, EntryError, EntryPoint, Invocation, OwnedArgument, WithBuffers, entry_point,
+    Adapter, EntryError, EntryPoint, Invocation, WithBuffers, entry_point,
 };
-use brigade_sys::numbers::SharedNumbers;
-use brigade_wire::codec::parts::{self, Addresses, decode_in_parts, encode_in_parts};
-use brigade_wire::codec::{self, CodecError, Owned};
+use brigade_sys::numbers::{Mark, Numbers};
+use brigade_wire::codec::parts::{decode_in_parts, encode_in_parts};
+use brigade_wire::codec::{self, CodecError};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::exporting;
 use brigade_wire::slots;
@@ -65,34 +65,17 @@ fn encode<R: Serialize + 'static>(
     }
     let Invocation { result: into, limit, parts, .. } = invocation;
     let (encoded, exported) =
-        exporting(|| encode_in_parts(result, into, *limit, IN_PARTS, parts.as_deref_mut()));
+        exporting(|| encode_in_parts(result, into, *limit, MAX_OFFERED, parts.as_deref_mut()));
     encoded.map_err(|error| EntryError::Result(codec::chain(&error)))?;
-    let Some(exported) = exported else { return Ok(false) };
-    if let Some(parts) = &mut invocation.parts {
-        join(parts, invocation.result, type_name::<R>())?;
+    let parts = parts.as_deref().map_or(&[][..], Vec::as_slice);
+    if exported.is_none() && parts.is_empty() {
+        return Ok(false);
     }
-    invocation.has_buffers = true;
-    buffers::append(exported, invocation.result, invocation.limit, type_name::<R>())
+    buffers::append(exported.unwrap_or_default(), parts, into, *limit, type_name::<R>())
         .map_err(EntryError::Result)?;
+    invocation.has_segments = true;
     Ok(false)
 }
-
-/// Puts the vectors of a value with shared buffers back into it.
-fn join(
-    parts: &mut Vec<SharedNumbers>,
-    result: &mut Vec<u8>,
-    type_name: &'static str,
-) -> Result<(), EntryError> {
-    let parts = std::mem::take(parts);
-    if !parts.is_empty() {
-        let joined = parts::join(result, &parts, type_name);
-        *result = joined.map_err(|error| EntryError::Result(codec::chain(&error)))?;
-    }
-    Ok(())
-}
-
-/// Vectors of this size stay in this process's memory until the host has copied them.
-const IN_PARTS: (usize, Addresses) = (MAX_OFFERED, Addresses::Named);
 
 /// Decodes the argument.
 #[inline]
@@ -100,38 +83,26 @@ pub(crate) fn decode<A: DeserializeOwned + 'static>(
     invocation: &mut Invocation<'_>,
 ) -> Result<A, EntryError> {
     let argument = match invocation.with_buffers {
-        None if invocation.owned.is_some() => {
-            decode_owned(invocation.argument, &mut invocation.owned)
-        }
         None => codec::decode(invocation.argument),
-        Some(with_buffers) => decode_with(with_buffers, invocation.argument),
+        Some(with_buffers) => {
+            let arrived = std::mem::take(&mut invocation.arrived);
+            decode_segmented(with_buffers, invocation.argument, arrived)
+        }
     };
     argument.map_err(|error| EntryError::Argument(codec::chain(&error)))
 }
 
-/// Decodes an argument in memory of its own.
+/// Decodes an argument that has segments.
 #[cold]
-fn decode_owned<A: DeserializeOwned + 'static>(
-    encoded: &[u8],
-    owned: &mut Option<OwnedArgument>,
-) -> Result<A, CodecError> {
-    match owned.take() {
-        Some(OwnedArgument::Whole { numbers, is_counted }) => {
-            Owned::new(numbers, is_counted).decode()
-        }
-        Some(OwnedArgument::Parts(parts)) => decode_in_parts(encoded, parts),
-        None => codec::decode(encoded),
-    }
-}
-
-/// Decodes an argument that has shared buffers.
-#[cold]
-fn decode_with<A: DeserializeOwned + 'static>(
+fn decode_segmented<A: DeserializeOwned + 'static>(
     with_buffers: &WithBuffers<'_>,
     argument: &[u8],
+    arrived: Vec<(Mark, Numbers)>,
 ) -> Result<A, CodecError> {
-    let mut decoded = None;
-    with_buffers(&mut || decoded = Some(codec::decode(argument)));
+    let (mut arrived, mut decoded) = (Some(arrived), None);
+    with_buffers(&mut || {
+        decoded = arrived.take().map(|arrived| decode_in_parts(argument, arrived));
+    });
     decoded.unwrap_or_else(|| codec::decode(argument))
 }
 

@@ -8,7 +8,7 @@ use super::Finding;
 use crate::checkout::{self, Checkout};
 
 const SOURCES: &[&str] = &[
-    "crates/wire/src/buffers.rs",
+    "crates/wire/src/segments.rs",
     "crates/wire/src/message.rs",
     "crates/wire/src/message/from_worker.rs",
     "crates/wire/src/message/function.rs",

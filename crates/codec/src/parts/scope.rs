@@ -7,13 +7,11 @@
 use std::cell::{Cell, RefCell};
 use std::mem::{ManuallyDrop, take};
 
-use brigade_sys::numbers::{Numbers, SharedNumbers};
+use brigade_sys::numbers::{Mark, Numbers, SharedNumbers};
 use brigade_sys::random;
 
+use super::MARK_OF_END;
 use crate::contiguous::Form;
-
-/// The bytes in the place of a part.
-pub(crate) type Mark = [u8; 16];
 
 /// Packed vectors of fewer bytes are not worth a copy of their own.
 #[cfg(not(test))]
@@ -30,19 +28,13 @@ thread_local! {
     /// The number of its parts.
     static COUNT: Cell<usize> = const { Cell::new(0) };
     /// The parts of all values that are being encoded, those of the innermost one at the end.
-    static ADDED: RefCell<ManuallyDrop<Vec<Added>>> =
+    static ADDED: RefCell<ManuallyDrop<Vec<(Mark, SharedNumbers)>>> =
         const { RefCell::new(ManuallyDrop::new(Vec::new())) };
     /// The value that is being decoded has parts.
     static HAS_ARRIVED: Cell<bool> = const { Cell::new(false) };
     /// Its parts.
     static ARRIVED: RefCell<ManuallyDrop<Vec<Arrived>>> =
         const { RefCell::new(ManuallyDrop::new(Vec::new())) };
-}
-
-/// A part of a value that is being encoded.
-pub(super) struct Added {
-    pub(super) mark: Mark,
-    pub(super) part: SharedNumbers,
 }
 
 /// Makes numbers of `length` bytes a part of the value that is being encoded, if they are large
@@ -52,8 +44,8 @@ pub(crate) fn add(length: usize, numbers: impl FnOnce() -> SharedNumbers) -> Opt
     if length < MIN_PART || length > room || count == MAX_PARTS {
         return None;
     }
-    let mark = random::bytes().ok()?;
-    let added = Added { mark, part: numbers() };
+    let mark = random::bytes().ok().filter(|mark| *mark != MARK_OF_END)?;
+    let added = (mark, numbers());
     ADDED.with_borrow_mut(|all| all.push(added));
     ROOM.set(room - length);
     COUNT.set(count + 1);
@@ -95,7 +87,7 @@ impl Scope {
     /// Takes the parts.
     #[expect(clippy::unused_self, reason = "only the innermost value may be asked")]
     #[cold]
-    pub(super) fn take(&self) -> Vec<Added> {
+    pub(super) fn take(&self) -> Vec<(Mark, SharedNumbers)> {
         let count = COUNT.replace(0);
         ADDED.with_borrow_mut(|all| {
             let start = all.len() - count;

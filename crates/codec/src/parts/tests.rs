@@ -42,11 +42,10 @@ fn mixed() -> impl Strategy<Value = Mixed> {
 }
 
 const MAX_BYTES: usize = 1000;
-const NAMED: (usize, Addresses) = (MAX_BYTES, Addresses::Named);
 
-fn in_parts<T: Serialize + 'static>(value: &T) -> (Vec<u8>, Vec<SharedNumbers>) {
+fn in_parts<T: Serialize + 'static>(value: &T) -> (Vec<u8>, Vec<(Mark, SharedNumbers)>) {
     let (mut encoded, mut parts) = (Vec::new(), Vec::new());
-    encode_in_parts(value, &mut encoded, usize::MAX, NAMED, Some(&mut parts)).expect("encodes");
+    encode_in_parts(value, &mut encoded, usize::MAX, MAX_BYTES, Some(&mut parts)).expect("encodes");
     (encoded, parts)
 }
 
@@ -56,8 +55,15 @@ fn together_of<T: Serialize + 'static>(value: &T) -> Vec<u8> {
     encoded
 }
 
-fn copies(parts: &[SharedNumbers]) -> Vec<Numbers> {
-    parts.iter().map(|part| Numbers::copy_of(part.as_bytes(), part.unit()).unwrap()).collect()
+fn copies(parts: &[(Mark, SharedNumbers)]) -> Vec<(Mark, Numbers)> {
+    let copy = |part: &SharedNumbers| Numbers::copy_of(part.as_bytes(), part.unit()).unwrap();
+    parts.iter().map(|(mark, part)| (*mark, copy(part))).collect()
+}
+
+fn lengths(
+    parts: &[(Mark, SharedNumbers)],
+) -> impl ExactSizeIterator<Item = (Mark, usize)> + Clone + '_ {
+    parts.iter().map(|(mark, part)| (*mark, part.as_bytes().len()))
 }
 
 proptest! {
@@ -69,27 +75,24 @@ proptest! {
             prop_assert_eq!(encoded, together);
             return Ok(());
         }
-        let total: usize = parts.iter().map(|part| part.as_bytes().len()).sum();
+        let total: usize = lengths(&parts).map(|(_, length)| length).sum();
         prop_assert!(total <= MAX_BYTES && parts.len() <= scope::MAX_PARTS);
-        let table = Table::of(&encoded).expect("a table");
-        for (place, part) in table.parts.iter().zip(&parts) {
-            let address = part.as_bytes().as_ptr().addr() as u64;
-            let (length, unit) = (part.as_bytes().len(), part.unit());
-            prop_assert_eq!(*place, Place { address, length, unit, mark: place.mark });
-        }
-        let joined = table.join(&parts);
-        prop_assert_eq!(joined.as_ref(), Some(&together));
+        prop_assert_eq!(joined_length(encoded.len(), lengths(&parts)), together.len());
+        prop_assert_eq!(&*join(&encoded, &parts, "").unwrap(), &together);
         prop_assert_eq!(decode_in_parts::<Mixed>(&encoded, copies(&parts)).unwrap(), value);
         let bytes: Encoded = decode_in_parts(&encoded, copies(&parts)).unwrap();
         prop_assert_eq!(bytes.as_slice(), together);
         // As a liar may send them.
         for cut in (0..encoded.len()).step_by(31) {
-            let _ = Table::of(&encoded[..cut]).map(|table| table.join(&parts));
-            let _ = decode_in_parts::<Mixed>(&encoded[..cut], copies(&parts));
             let mut changed = encoded.clone();
             changed[cut] ^= 0xff;
-            let _ = Table::of(&changed).map(|table| table.join(&parts));
-            let _ = decode_in_parts::<Mixed>(&changed, copies(&parts));
+            for lie in [&encoded[..cut], &changed] {
+                let _ = joined_length(lie.len(), lengths(&parts));
+                let _ = join(lie, &parts, "");
+                let _ = decode_in_parts::<Mixed>(lie, copies(&parts));
+                let whole = vec![(MARK_OF_END, Numbers::of(lie.to_vec()))];
+                let _ = decode_in_parts::<Mixed>(&[], whole);
+            }
         }
     }
 }
@@ -99,10 +102,11 @@ fn a_packed_vector_keeps_its_memory() {
     let packed = Packed::new(vec![1_u64, 2, 3]);
     let address = packed.as_ptr();
     let (encoded, parts) = in_parts(&(7_u8, packed));
-    assert_eq!(parts[0].as_bytes().as_ptr(), address.cast());
+    assert_eq!(parts[0].1.as_bytes().as_ptr(), address.cast());
     let numbers = Numbers::of(vec![1_u64, 2, 3]);
     let arrived = numbers.as_bytes().as_ptr();
-    let (_, packed): (u8, Packed<Vec<u64>>) = decode_in_parts(&encoded, vec![numbers]).unwrap();
+    let (_, packed): (u8, Packed<Vec<u64>>) =
+        decode_in_parts(&encoded, vec![(parts[0].0, numbers)]).unwrap();
     let numbers = packed.into_inner();
     assert_eq!((numbers.as_ptr().cast(), numbers), (arrived, vec![1, 2, 3]));
 }
@@ -114,11 +118,11 @@ fn values_in_parts_keep_to_the_limit() {
     for limit in [together - 1, together] {
         let (mut encoded, mut parts) = (vec![9], Vec::new());
         let capacity = encoded.capacity();
-        let result = encode_in_parts(&value, &mut encoded, limit, NAMED, Some(&mut parts));
+        let result = encode_in_parts(&value, &mut encoded, limit, MAX_BYTES, Some(&mut parts));
         if limit == together {
             result.expect("fits exactly");
-            let table = Table::of(&encoded[1..]).expect("a table");
-            assert_eq!((parts.len(), table.joined_length()), (1, together));
+            let length = joined_length(encoded.len() - 1, lengths(&parts));
+            assert_eq!((parts.len(), length), (1, together));
         } else {
             assert!(matches!(result, Err(CodecError::TooLarge { .. })));
             assert_eq!((&encoded, encoded.capacity(), parts.len()), (&vec![9], capacity, 0));
@@ -140,15 +144,6 @@ fn more_vectors_than_there_may_be_stay_in_the_value() {
         };
         assert_eq!(decoded, value);
     }
-}
-
-#[test]
-fn addresses_are_hidden_on_demand() {
-    let hidden = (MAX_BYTES, Addresses::Hidden);
-    let (mut encoded, mut parts) = (Vec::new(), Vec::new());
-    let value = (1_u8, Packed::new(vec![1_u8; 100]));
-    encode_in_parts(&value, &mut encoded, usize::MAX, hidden, Some(&mut parts)).expect("encodes");
-    assert_eq!(Table::of(&encoded).expect("a table").parts[0].address, 0);
 }
 
 /// A type without a destructor that has a large vector all the same.
@@ -206,10 +201,9 @@ impl<'de> Deserialize<'de> for Decodes {
 fn a_value_within_another_takes_none_of_its_parts() {
     let (encoded, parts) = in_parts(&(vec![0_u8; 18], Packed::new(vec![7_u8; 100])));
     // A liar knows the mark, and sends it as the bytes that the inner value has.
-    let table = Table::of(&encoded).expect("a table");
     let mut changed = encoded.clone();
     changed[2] = 16;
-    changed[3..19].copy_from_slice(&table.parts[0].mark);
+    changed[3..19].copy_from_slice(&parts[0].0);
     let (inner, packed): (Decodes, Packed<Vec<u8>>) =
         decode_in_parts(&changed, copies(&parts)).unwrap();
     assert_eq!((inner.0.len(), packed.len()), (16, 100));
@@ -237,7 +231,6 @@ fn parts_that_no_field_takes_are_an_error() {
     let (encoded, parts) = in_parts(&(String::new(), Packed::new(vec![1_u8; 100])));
     let error = decode_in_parts::<(String, Vec<u8>)>(&encoded, copies(&parts)).unwrap_err();
     assert!(chain(&error).contains("use `packed`"), "{}", chain(&error));
-    decode_in_parts::<(String, Packed<Vec<u8>>)>(&encoded, Vec::new()).expect_err("none");
 }
 
 #[test]
@@ -267,20 +260,51 @@ fn values_are_encoded_at_the_end_of_a_thread() {
     thread.join().unwrap();
 }
 
+/// Decodes numbers that follow a head, as the value that keeps their memory and as any other.
+fn decode_whole<R: DeserializeOwned + 'static>(
+    head: &[u8],
+    numbers: Numbers,
+) -> Result<R, CodecError> {
+    decode_in_parts(head, vec![(MARK_OF_END, numbers)])
+}
+
 #[test]
-fn impossible_tables_are_no_tables() {
-    let table = |count: u64, unit: u64, length: u64| {
-        let mut bytes = vec![0; 100 * 40];
-        for word in [8, length, unit, 0, 0, count] {
-            bytes.extend(u64::to_le_bytes(word));
-        }
-        Table::of(&bytes).is_some()
-    };
-    assert!(table(1, 4, 8));
-    for (count, unit, length) in
-        [(0, 4, 8), (65, 4, 8), (u64::MAX, 4, 8), (1, 3, 9), (1, 0, 8), (1, 4, 7), (1, 260, 8)]
-    {
-        assert!(!table(count, unit, length), "{count} {unit} {length}");
-    }
-    assert!(Table::of(&[]).is_none());
+fn counted_bytes_are_a_vector_a_text_or_encoded() {
+    let bytes = |text: &str| Numbers::of(text.as_bytes().to_vec());
+    assert_eq!(decode_whole::<Vec<u8>>(&[4], bytes("text")).unwrap(), b"text");
+    assert_eq!(decode_whole::<Vec<i8>>(&[2], bytes("\u{ff}")).unwrap(), [-61, -65]);
+    assert_eq!(decode_whole::<String>(&[4], bytes("text")).unwrap(), "text");
+    assert_eq!(decode_whole::<Encoded>(&[4], bytes("text")).unwrap().as_slice(), b"\x04text");
+    assert!(decode_whole::<String>(&[1], Numbers::of(vec![0xff_u8])).is_err());
+}
+
+#[test]
+fn counted_numbers_are_vectors_of_their_size_or_encoded() {
+    let numbers = || Numbers::of(vec![1.0_f32, 0.0]);
+    assert_eq!(decode_whole::<Vec<f32>>(&[2], numbers()).unwrap(), [1.0, 0.0]);
+    assert_eq!(decode_whole::<Vec<u32>>(&[2], numbers()).unwrap(), [0x3f80_0000, 0]);
+    let encoded = decode_whole::<Encoded>(&[2], numbers()).unwrap();
+    assert_eq!(decode::<Vec<f32>>(encoded.as_slice()).unwrap(), [1.0, 0.0]);
+    // As a liar may claim.
+    assert!(decode_whole::<Vec<u8>>(&[2], numbers()).is_err());
+    assert!(decode_whole::<Vec<u64>>(&[2], numbers()).is_err());
+    assert!(decode_whole::<String>(&[2], numbers()).is_err());
+    assert!(decode_whole::<(String, Vec<f32>)>(&[2], numbers()).is_err());
+}
+
+#[test]
+fn bytes_without_a_head_are_the_encoded_value() {
+    let decode = |bytes: &[u8]| decode_whole::<(u8, String)>(&[], Numbers::of(bytes.to_vec()));
+    assert_eq!(decode(b"\x07\x02ab").unwrap(), (7, "ab".to_owned()));
+    assert!(decode(b"\x07\x02a").is_err());
+    let encoded: Encoded = decode_whole(&[], Numbers::of(vec![7_u8])).unwrap();
+    assert_eq!(encoded.as_slice(), [7]);
+}
+
+#[test]
+fn the_memory_of_a_part_becomes_that_of_the_vector() {
+    let bytes = vec![7_u8; 100];
+    let address = bytes.as_ptr();
+    let decoded: Vec<u8> = decode_whole(&[100], Numbers::of(bytes)).unwrap();
+    assert_eq!(decoded.as_ptr(), address);
 }

@@ -9,8 +9,10 @@ use std::ops::Range;
 
 use brigade_integration::liar::{Frame, Greeting, Worker};
 use brigade_sys::numbers::Unit;
-use brigade_wire::buffers::{self, Buffer, File};
-use brigade_wire::{Buffered, FromWorker, Item, Location, Offered, Outcome, Wanted};
+use brigade_wire::codec::parts::MARK_OF_END;
+use brigade_wire::segments::{self, Apart, Segment};
+use brigade_wire::shared::ArenaRef;
+use brigade_wire::{FromWorker, Item, Location, Outcome, Segmented, Wanted};
 
 fn main() {
     let mode = std::env::args().nth(1).expect("how to lie");
@@ -43,21 +45,18 @@ fn main() {
             }
             // Buffers that are not its own: one that was not lent to it, one of a file that it does
             // not have, and one outside of its arena.
-            "argument" => name(&mut worker, &run_frame, Buffer::Argument(ELSEWHERE)),
-            "foreign" => {
-                let file = File { inode: 1, size: 1 << 30 };
-                name(&mut worker, &run_frame, Buffer::Foreign(file, ELSEWHERE));
-            }
-            "result" => {
-                name(&mut worker, &run_frame, Buffer::Result(BEYOND));
-            }
+            "argument" => name(&mut worker, &run_frame, Segment::Argument(ELSEWHERE)),
+            "foreign" => name(&mut worker, &run_frame, Segment::Foreign(NO_ARENA, ELSEWHERE)),
+            "result" => name(&mut worker, &run_frame, Segment::Result(BEYOND)),
             // A value in memory that it does not have, or behind a block outside of its arena.
-            "offers" => offer(&mut worker, &run_frame, 4096),
-            "offers-beyond" => offer(&mut worker, &run_frame, 1 << 50),
-            // Parts of a value that it does not have, that are larger than a message, or no table.
-            "offers-parts" => offer_parts(&mut worker, &run_frame, [8, 5 << 20, 4]),
-            "offers-large-parts" => offer_parts(&mut worker, &run_frame, [8, 1 << 50, 1]),
-            "offers-no-parts" => offer_parts(&mut worker, &run_frame, [8, 5 << 20, 3]),
+            "offers" => answer(&mut worker, &run_frame, Some(4096), &[apart(5 << 20)]),
+            "offers-beyond" => answer(&mut worker, &run_frame, Some(1 << 50), &[apart(5 << 20)]),
+            // Parts of a value that it does not have, that are larger than a message, or none.
+            "offers-parts" => {
+                answer(&mut worker, &run_frame, Some(4096), &[apart(0), apart(5 << 20)]);
+            }
+            "offers-large-parts" => answer(&mut worker, &run_frame, Some(4096), &[apart(1 << 50)]),
+            "offers-no-parts" => answer(&mut worker, &run_frame, Some(4096), &[]),
             // An argument that it has got in the message.
             "wants" => want(&mut worker, &run_frame, 4096, 0),
             // The argument of a task, into memory that it does not have, or again and again.
@@ -67,8 +66,8 @@ fn main() {
                     want(&mut worker, &run_frame, 4096, 0);
                 }
             }
-            "keeps" => worker.send(&FromWorker::Keeps(&list(&Buffer::Argument(ELSEWHERE)))),
-            "releases" => worker.send(&FromWorker::Releases(&list(&Buffer::Argument(ELSEWHERE)))),
+            "keeps" => worker.send(&FromWorker::Keeps(&list(&Segment::Argument(ELSEWHERE)))),
+            "releases" => worker.send(&FromWorker::Releases(&list(&Segment::Argument(ELSEWHERE)))),
             // The first processes die after they began the chunk, before they begin an item.
             mode => {
                 let deaths: usize = mode.parse().expect("a way to lie, or a number of deaths");
@@ -82,11 +81,12 @@ fn main() {
 }
 
 const ELSEWHERE: Location = Location { offset: 1 << 20, length: 4096 };
+const NO_ARENA: ArenaRef = ArenaRef { inode: 1, length: 1 << 30 };
 const BEYOND: Location = Location { length: 1 << 50, ..ELSEWHERE };
 
-fn list(buffer: &Buffer<'_>) -> Vec<u8> {
+fn list(segment: &Segment<'_>) -> Vec<u8> {
     let mut list = Vec::new();
-    buffers::append(&mut list, &[*buffer], 1 << 10).expect("room");
+    segments::append(&mut list, &[*segment], 1 << 10).expect("room");
     list
 }
 
@@ -108,22 +108,9 @@ fn emit(worker: &mut Worker, frame: &Frame, indices: Range<u32>, outcome: &Outco
     while worker.receiver.receive().is_ok() {}
 }
 
-/// Offers a value in the first page of its memory, which is empty.
-fn offer(worker: &mut Worker, frame: &Frame, block: u64) {
-    let (length, counted) = (5 << 20, Unit::new(4));
-    let offered = Offered { block, address: 8, length, counted, in_parts: false };
-    worker.finish(frame, Outcome::Offered(offered));
-}
-
-/// Offers a value with one part: its address, its length and the size of a number.
-fn offer_parts(worker: &mut Worker, frame: &Frame, part: [u64; 3]) {
-    let words = part.into_iter().chain([0, 0, 1]);
-    let value: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-    let (address, length) = (value.as_ptr().expose_provenance() as u64, value.len() as u64);
-    let offered = Offered { block: 4096, address, length, counted: None, in_parts: true };
-    worker.finish(frame, Outcome::Offered(offered));
-    // The value stays until the host has killed this process.
-    while worker.receiver.receive().is_ok() {}
+/// Returns numbers in the first page of the memory, which is empty.
+const fn apart(length: usize) -> Segment<'static> {
+    Segment::Apart(Apart { mark: MARK_OF_END, address: 8, length, unit: Unit::BYTE })
 }
 
 /// Asks for an argument.
@@ -133,9 +120,14 @@ fn want(worker: &mut Worker, frame: &Frame, block: u64, address: u64) {
 }
 
 /// Answers with a value that has this buffer.
-fn name(worker: &mut Worker, frame: &Frame, buffer: Buffer<'_>) {
-    let mut value = vec![0, 0, 0];
-    value.extend(list(&buffer));
-    let buffered = Buffered { location: None, payload: &value };
-    worker.finish(frame, Outcome::Buffered(Box::new(buffered)));
+fn name(worker: &mut Worker, frame: &Frame, buffer: Segment<'_>) {
+    answer(worker, frame, None, &[buffer]);
+}
+
+/// Answers with a value that has these segments, and perhaps offers it.
+fn answer(worker: &mut Worker, frame: &Frame, offer: Option<u64>, list: &[Segment<'_>]) {
+    let mut payload = vec![0, 0, 0];
+    segments::append(&mut payload, list, 1 << 10).expect("room");
+    let value = Segmented { location: None, offer, payload: &payload };
+    worker.finish(frame, Outcome::Segmented(Box::new(value)));
 }

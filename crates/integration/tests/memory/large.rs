@@ -255,10 +255,10 @@ fn the_bytes_of_arguments_are_counted_once() {
         );
         pool.snapshot().bytes_in - before
     };
-    // The encoded length comes first; that of a kept argument is in the message.
+    // The encoded length comes first, and the list of segments behind it if the bytes are apart.
     for size in [0, 5, 100, 10_000, 100_000, OFFERED] {
         let (counted, size) = (labelled(size), size as u64);
-        assert!((size..size + 5).contains(&counted), "{counted} for {size} bytes");
+        assert!((size..size + 60).contains(&counted), "{counted} for {size} bytes");
     }
 }
 

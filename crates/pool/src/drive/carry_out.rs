@@ -19,7 +19,7 @@ use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Assignment;
-use crate::payload::{Argument, ArgumentRef, KeptArgument, Value};
+use crate::payload::{Argument, ArgumentRef, Value};
 
 /// Returns a clause that fits after "because".
 fn reason(why: RetryWhy) -> &'static str {
@@ -287,27 +287,25 @@ impl Core {
         let context = cell.with_span(|span| span.send(worker, attempt)).flatten();
         let sent = cell.with_argument(|argument, chunk| {
             let whole = argument.whole();
-            let has_buffers = whole.is_some_and(Argument::has_buffers);
-            let inlined = whole.filter(|_| has_buffers).and_then(|whole| {
-                whole.inlined(chunk.is_some(), limit, |buffer| connection.share(process, buffer))
+            let has_segments = whole.is_some_and(Argument::has_segments);
+            let has_reach = connection.results.is_some();
+            let inlined = whole.filter(|_| has_segments).and_then(|whole| {
+                let can_read = |buffer: &_| connection.share(process, buffer);
+                whole.inlined(chunk.is_some(), limit, has_reach, can_read)
             });
-            let results = connection.results.as_ref();
-            let kept = whole
-                .and_then(Argument::kept)
-                .filter(|_| results.map(|results| results.reach()).is_some());
-            let bytes = match (&inlined, whole.filter(|_| kept.is_some())) {
-                (Some(inlined), _) => inlined.len(),
-                (None, Some(kept)) => kept.size(),
-                (None, None) => argument.as_bytes().len(),
-            };
-            let reads_arena = connection.reads_arguments();
+            let kept = whole.filter(|_| inlined.is_none()).and_then(Argument::kept);
+            if let (Some(kept), Some(results)) = (kept, &connection.results) {
+                results.reach();
+                kept.send();
+            }
+            let apart = kept.map_or(0, |kept| kept.size());
+            let bytes = inlined.as_ref().map_or(argument.as_bytes().len(), Vec::len) + apart;
             let location = whole.and_then(Argument::location);
-            let (location, argument): (_, &[u8]) = match (&inlined, location) {
-                (Some(inlined), _) => (None, inlined),
-                (None, Some(location)) if reads_arena => (Some(location), &[]),
-                _ => {
-                    kept.map_or_else(|| (None, argument.as_bytes()), |kept| kept.head(reads_arena))
-                }
+            let location = location.filter(|_| inlined.is_none() && connection.reads_arguments());
+            let argument = match (&inlined, location) {
+                (Some(inlined), _) => inlined,
+                (None, Some(_)) => &[][..],
+                (None, None) => argument.as_bytes(),
             };
             let run = Run {
                 task,
@@ -317,8 +315,7 @@ impl Core {
                 chunk,
                 limits: cell.deadlines().map_or(RunLimits::NONE, TaskDeadlines::run_limits),
                 location,
-                kept: kept.map(KeptArgument::send),
-                has_buffers,
+                has_segments,
                 trace_context: context.as_deref(),
                 granted: granted.as_deref(),
                 argument,

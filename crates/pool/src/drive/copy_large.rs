@@ -18,11 +18,10 @@ use brigade_supervisor::threads::cleaner;
 use brigade_supervisor::{WorkerProcess, note};
 use brigade_sys::clock::now;
 use brigade_sys::foreign_memory::Part;
-use brigade_sys::numbers::Unit;
+use brigade_sys::numbers::{Mark, Numbers};
 use brigade_sys::process::Process;
-use brigade_wire::codec::Owned;
-use brigade_wire::codec::parts::Table;
-use brigade_wire::{Finished, Offered, WorkerId};
+use brigade_wire::segments::Apart;
+use brigade_wire::{Finished, WorkerId};
 
 use super::deferred::Deferred;
 use super::large::{Large, Offer, ToCopy, Want};
@@ -34,7 +33,8 @@ use crate::payload::Value;
 
 /// The end of a copy.
 enum Copied {
-    Value(Owned),
+    /// The parts of a value.
+    Value(Vec<(Mark, Numbers)>),
     Argument,
     /// The worker has not the memory that it names.
     Lie(io::Error),
@@ -71,28 +71,19 @@ impl ToCopy {
         };
         let worker = process.worker();
         shared.with_core(|core, deferred| {
-            core.end_copy(worker, &large, copied, shared, deferred);
+            core.end_copy(worker, large, copied, shared, deferred);
         });
     }
 }
 
-/// Reads a value, and then its parts, if its worker says that it has some.
-fn read(offer: &Offer, cores: usize) -> io::Result<Owned> {
-    let copy = |address, length, unit| {
+/// Reads the numbers that are apart from a value.
+fn read(offer: &Offer, cores: usize) -> io::Result<Vec<(Mark, Numbers)>> {
+    let copied = offer.apart.iter().map(|&Apart { mark, address, length, unit }| {
         let spread = |parts: &mut [Part<'_>]| spread(parts, Part::copy);
-        offer.loan.copy_offered((address, length), unit, spread::parts(length, cores), spread)
-    };
-    let Offered { address, counted, in_parts, .. } = offer.offered;
-    let encoded = copy(address, offer.length, counted.unwrap_or(Unit::BYTE))?;
-    if !in_parts {
-        return Ok(Owned::new(encoded, counted.is_some()));
-    }
-    let table = Table::of(encoded.as_bytes());
-    let table = table.filter(|table| table.joined_length() <= offer.limit);
-    let table = table.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no such parts"))?;
-    let parts = table.parts.iter().map(|place| copy(place.address, place.length, place.unit));
-    let parts = parts.collect::<io::Result<_>>()?;
-    Ok(Owned::in_parts(encoded, parts))
+        let parts = spread::parts(length, cores);
+        Ok((mark, offer.loan.copy_offered((address, length), unit, parts, spread)?))
+    });
+    copied.collect()
 }
 
 /// Gives a part of an argument to the worker that asked for it.
@@ -123,9 +114,9 @@ pub(super) fn copy_left(work: Box<dyn Any + Send>, shared: &Shared) {
     }
 }
 
-/// Returns `true` if the worker has named memory that it does not have, or impossible parts.
+/// Returns `true` if the worker has named memory that it does not have.
 fn is_lie(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(BAD_ADDRESS) || error.kind() == io::ErrorKind::InvalidData
+    error.raw_os_error() == Some(BAD_ADDRESS)
 }
 
 /// `EFAULT`.
@@ -135,7 +126,7 @@ impl Core {
     fn end_copy(
         &mut self,
         worker: WorkerId,
-        large: &Large,
+        large: Large,
         copied: Copied,
         shared: &Shared,
         deferred: &mut Deferred,
@@ -149,19 +140,20 @@ impl Core {
                 large.loan().refuse();
             }
             Copied::Lie(error) => {
-                let problem =
-                    format!("named memory that it does not have, or impossible parts: {error}");
+                let problem = format!("named memory that it does not have: {error}");
                 self.break_off(worker, problem, shared, deferred);
             }
             Copied::Argument => {
                 if let Large::Argument(want) = large {
-                    want.bytes.deliver(want.owed);
+                    want.kept.deliver(want.owed);
                 }
             }
-            Copied::Value(value) => {
-                let Large::Value(offer) = large else { return };
-                let value = Value::Owned(Box::new(value));
-                self.end_task(worker, &offer.finished, value, shared, deferred);
+            Copied::Value(parts) => {
+                let Large::Value(Offer { mut value, finished, loan, .. }) = large else { return };
+                value.parts = parts;
+                let value = Value::Segmented(Box::new(value));
+                self.end_task(worker, &finished, value, shared, deferred);
+                drop(loan);
             }
         }
     }

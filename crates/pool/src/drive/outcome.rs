@@ -8,6 +8,7 @@ use brigade_supervisor::{Death, Verdict};
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_task::error::Circumstances;
+use brigade_wire::segments::{self, Apart};
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
 use super::deferred::Deferred;
@@ -18,7 +19,7 @@ use crate::cell::{TaskCell, Waiters};
 use crate::chunk::{ChunkEnd, RetriedFor, ValueRef};
 use crate::emitted::Emitted;
 use crate::error::{TaskError, TaskErrorKind};
-use crate::payload::{ArenaValue, Outcome, Value};
+use crate::payload::{ArenaValue, Outcome, SegmentedValue, Value};
 use brigade_task::backend::Bytes;
 
 /// Data that belongs to an event and that the scheduler does not need to know.
@@ -77,10 +78,16 @@ fn decode_value<'a>(
     Ok(match outcome {
         wire::Outcome::Value(bytes) => Ok(ValueRef::Inline(bytes)),
         wire::Outcome::InArena(location) => {
-            Ok(ValueRef::InArena(borrow(location, reachable.results)?))
+            Ok(ValueRef::Other(borrow(location, reachable.results)?))
         }
-        wire::Outcome::Offered(_) => return Err("offered a value that is not a task's".to_owned()),
-        wire::Outcome::Buffered(buffered) => Ok(decode_buffered(*buffered, due, reachable)?),
+        wire::Outcome::Segmented(segmented) => {
+            match decode_segmented(&segmented, due, reachable)? {
+                (value, parts) if parts.is_empty() => {
+                    Ok(ValueRef::Other(Value::Segmented(Box::new(value))))
+                }
+                _ => return Err("offered a value that is not a task's".to_owned()),
+            }
+        }
         wire::Outcome::Panicked(report) => Err(panicked(*report)),
         wire::Outcome::ArgumentCodec(message) | wire::Outcome::ResultCodec(message) => {
             Err(TaskErrorKind::Codec { message })
@@ -94,32 +101,29 @@ pub(crate) fn panicked(report: PanicReport) -> TaskErrorKind {
     TaskErrorKind::Panicked { message: report.message, location, backtrace: report.backtrace }
 }
 
-/// Returns an encoded value with its buffers.
+/// Returns an encoded value with its buffers, and the numbers that are apart from it.
 #[cold]
-fn decode_buffered<'a>(
-    buffered: wire::Buffered<'a>,
+pub(super) fn decode_segmented(
+    segmented: &wire::Segmented<'_>,
     due: Option<&TaskCell>,
     reachable: Reachable<'_>,
-) -> Result<ValueRef<'a>, String> {
-    let wire::Buffered { location, payload } = buffered;
-    let (encoded, buffers) = wire::buffers::split(payload).map_err(|error| error.to_string())?;
-    let encoded = match location {
-        Some(location) => ValueRef::InArena(borrow(location, reachable.results)?),
-        None => ValueRef::Inline(encoded),
+) -> Result<(SegmentedValue, Vec<Apart>), String> {
+    let (encoded, list) = segments::split(segmented.payload).map_err(|error| error.to_string())?;
+    let encoded = match segmented.location {
+        Some(location) => borrow(location, reachable.results)?,
+        None => Value::Inline(Bytes::copy(encoded)),
     };
-    Ok(ValueRef::Buffered(Box::new((encoded, reachable.resolve(buffers, |key| due?.buffer(key))?))))
+    let (buffers, parts) = reachable.resolve(list, |key| due?.buffer(key))?;
+    Ok((SegmentedValue { encoded, buffers, parts: Vec::new() }, parts))
 }
 
 /// Returns the value at a location in the worker's memory.
-fn borrow(
-    location: wire::Location,
-    results: Option<&Arc<ResultView>>,
-) -> Result<ArenaValue, String> {
+fn borrow(location: wire::Location, results: Option<&Arc<ResultView>>) -> Result<Value, String> {
     let loan = results.and_then(|results| {
-        let (offset, length) = (location.offset.try_into().ok()?, location.length.try_into().ok()?);
+        let (offset, length) = location.in_memory()?;
         results.loan(offset, length)
     });
-    Ok(ArenaValue(loan.ok_or("result location out of bounds")?))
+    Ok(Value::InArena(Box::new(ArenaValue(loan.ok_or("result location out of bounds")?))))
 }
 
 /// Records the end of a chunk or of a recorded run, if the task that the worker has to answer next
@@ -143,7 +147,7 @@ pub(super) fn finish_chunk(
     };
     let has_failed = !matches!(
         finished.outcome,
-        wire::Outcome::Value(_) | wire::Outcome::InArena(_) | wire::Outcome::Buffered(_)
+        wire::Outcome::Value(_) | wire::Outcome::InArena(_) | wire::Outcome::Segmented(_)
     );
     let end = task.with_chunk_progress(|chunk| chunk.finish(finished.run_time, has_failed));
     end.flatten()

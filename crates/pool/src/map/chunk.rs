@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use brigade_task::backend::Value as _;
 use brigade_task::map::ChunkResults;
-use brigade_wire::codec::{self, CodecError};
-use brigade_wire::shared::SharedBuf;
+use brigade_wire::codec;
 use brigade_wire::{Attempt, TaskId, items};
 use serde::de::DeserializeOwned;
 
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::error::{TaskError, TaskErrorKind};
-use crate::payload::{ArenaValue, decode_with, undecodable};
+use crate::payload::{Value, undecodable};
 
 /// The description of consecutive items.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +41,7 @@ pub struct Results {
     are_plain: bool,
     failures: VecDeque<(u32, TaskError)>,
     /// Results that lie elsewhere, and are represented in `encoded` by empty entries.
-    in_arena: VecDeque<(u32, ArenaValue)>,
-    /// The shared buffers of the results that have any.
-    buffers: VecDeque<(u32, Box<[SharedBuf]>)>,
+    elsewhere: VecDeque<(u32, Value)>,
     /// A failure of all items from this index on.
     all_failed: Option<(u32, TaskError)>,
     /// Bytes that the chunk takes up in the default window.
@@ -59,29 +57,10 @@ impl Items {
     }
 }
 
-/// Decodes a result that lies in the worker's memory or has shared buffers.
-#[cold]
-fn decode<R: DeserializeOwned + 'static>(
-    encoded: &[u8],
-    value: Option<ArenaValue>,
-    buffers: Option<Box<[SharedBuf]>>,
-) -> Result<R, CodecError> {
-    let decode = || match &value {
-        Some(value) => codec::decode_from(value),
-        None => codec::decode(encoded),
-    };
-    match buffers {
-        Some(buffers) => decode_with(&buffers, decode),
-        None => decode(),
-    }
-}
-
 impl Results {
     /// Returns the results of a chunk that has an outcome. Call it once.
     pub(super) fn of(chunk: &TaskCell, progress: ChunkProgress) -> Self {
-        let ChunkProgress {
-            shape, position, attempt, results, failures, in_arena, buffers, ..
-        } = progress;
+        let ChunkProgress { shape, position, attempt, results, failures, elsewhere, .. } = progress;
         let items = Items { position, count: shape.items, first: chunk.id, attempt };
         let label = chunk.label().cloned();
         let failures = failures.into_iter().map(|(index, kind)| {
@@ -90,8 +69,7 @@ impl Results {
         });
         let failures: VecDeque<_> = failures.collect();
         let error = chunk.try_take().and_then(Result::err);
-        let are_plain =
-            failures.is_empty() && in_arena.is_empty() && buffers.is_empty() && error.is_none();
+        let are_plain = failures.is_empty() && elsewhere.is_empty() && error.is_none();
         Self {
             items,
             label,
@@ -100,8 +78,7 @@ impl Results {
             offset: 0,
             are_plain,
             failures,
-            in_arena: in_arena.into(),
-            buffers: buffers.into(),
+            elsewhere: elsewhere.into(),
             all_failed: error.map(|error| (progress.answered, error)),
             held: 0,
             unsent: false,
@@ -118,8 +95,7 @@ impl Results {
             offset: 0,
             are_plain: false,
             failures: VecDeque::new(),
-            in_arena: VecDeque::new(),
-            buffers: VecDeque::new(),
+            elsewhere: VecDeque::new(),
             all_failed: Some((0, error)),
             held: 0,
             unsent: true,
@@ -127,9 +103,8 @@ impl Results {
     }
 
     pub(super) fn encoded_bytes(&self) -> usize {
-        let in_arena = self.in_arena.iter().map(|(_, value)| value.0.len());
-        let buffers = self.buffers.iter().flat_map(|(_, buffers)| buffers).map(|it| it.len());
-        in_arena.chain(buffers).fold(self.encoded.len(), usize::saturating_add)
+        let elsewhere = self.elsewhere.iter().map(|(_, value)| value.size());
+        elsewhere.fold(self.encoded.len(), usize::saturating_add)
     }
 
     /// Returns the position of the result that was returned last.
@@ -156,12 +131,8 @@ impl Results {
             return Some(Err(self.is_malformed(index, "the result is missing")));
         };
         self.offset = self.encoded.len() - rest.len();
-        let result = if self.are_plain {
-            codec::decode(encoded)
-        } else {
-            let value = take(&mut self.in_arena, index);
-            decode(encoded, value, take(&mut self.buffers, index))
-        };
+        let elsewhere = if self.are_plain { None } else { take(&mut self.elsewhere, index) };
+        let result = elsewhere.map_or_else(|| codec::decode(encoded), Value::decode);
         Some(result.map_err(|error| self.is_malformed(index, &undecodable(&error))))
     }
 

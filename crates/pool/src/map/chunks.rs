@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use super::chunk::Results;
 use crate::Pool;
 use crate::error::TaskError;
-use crate::payload::append_buffers;
+use crate::payload::append_segments;
 use frames::Frames;
 
 /// If producing the inputs takes longer than this, a chunk whose size is not fixed is sent with the
@@ -152,7 +152,14 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
                 let buffers = buffers.unwrap_or_default();
                 let room = limit.saturating_sub(bytes.len() - start);
                 let arena = pool.shared().arguments();
-                lent = Some(append_buffers(buffers, bytes, room, arena, type_name::<I::Item>())?);
+                lent = Some(append_segments(
+                    buffers,
+                    &[],
+                    bytes,
+                    room,
+                    arena,
+                    type_name::<I::Item>(),
+                )?);
             }
             Ok::<(), Box<CodecError>>(())
         })?;

@@ -1,12 +1,14 @@
 //! Encoded values on the host.
 
 use std::any::{TypeId, type_name};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use brigade_sys::arena::Loan;
-use brigade_sys::numbers::{Numbers, Unit};
+use brigade_sys::numbers::{Mark, Numbers, Unit};
 use brigade_task::backend::{self, Bytes, Few};
-use brigade_wire::codec::{self, CodecError, Encoded, Owned, Source};
+use brigade_wire::codec::parts::{MARK_OF_END, decode_in_parts, join};
+use brigade_wire::codec::{self, CodecError, Encoded, Source};
 use brigade_wire::shared::{SharedBuf, importing};
 use serde::de::DeserializeOwned;
 
@@ -20,33 +22,62 @@ pub enum Value {
     Inline(Bytes),
     /// Boxed because all values are moved but few are in the arena.
     InArena(Box<ArenaValue>),
-    /// One that was copied from its worker's memory. Boxed as above.
-    Owned(Box<Owned>),
     /// One of the other variants, shared by several owners that decode it.
     Shared(Arc<Value>),
-    /// One of the first two variants. Boxed because few values have buffers.
-    Buffered(Box<BufferedValue>),
+    /// One of the first two variants. Boxed because few values have segments.
+    Segmented(Box<SegmentedValue>),
+}
+
+/// An encoded value with its segments; see [`Value`].
+#[derive(Debug)]
+#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
+pub struct SegmentedValue {
+    pub(crate) encoded: Value,
+    pub(crate) buffers: Box<[SharedBuf]>,
+    /// Numbers that were copied from the worker's memory. The encoding is without them.
+    pub(crate) parts: Vec<(Mark, Numbers)>,
+}
+
+impl SegmentedValue {
+    fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
+        if self.parts.is_empty() {
+            return self.decode_again();
+        }
+        let Self { encoded, buffers, parts } = self;
+        encoded.with_bytes(|head| import(&buffers, || decode_in_parts(head, parts)))
+    }
+
+    fn decode_again<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
+        let Self { encoded, buffers, parts } = self;
+        if parts.is_empty() {
+            return import(buffers, || encoded.decode_again());
+        }
+        let joined =
+            encoded.with_bytes(|head| join(head, parts, type_name::<R>()).map(Cow::into_owned));
+        import(buffers, || codec::decode(&joined?))
+    }
+
+    fn is_err(&self) -> bool {
+        match self.parts.first() {
+            Some((MARK_OF_END, numbers)) => codec::is_err(numbers.as_bytes()),
+            _ => self.encoded.is_err(),
+        }
+    }
 }
 
 /// Decodes a value that refers to `buffers`.
-#[cold]
-pub(crate) fn decode_with<R: 'static>(
+fn import<R: 'static>(
     buffers: &[SharedBuf],
     decode: impl FnOnce() -> Result<R, CodecError>,
 ) -> Result<R, CodecError> {
+    if buffers.is_empty() {
+        return decode();
+    }
     if TypeId::of::<R>() == TypeId::of::<Encoded>() {
         let source = "it refers to shared buffers, which only its own pool can read; return a `Vec<u8>` instead";
         return Err(CodecError::Decode { type_name: type_name::<R>(), source: source.into() });
     }
     importing(buffers, decode)
-}
-
-/// An encoded value with its shared buffers; see [`Value`].
-#[derive(Debug)]
-#[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
-pub struct BufferedValue {
-    pub(crate) encoded: Value,
-    pub(crate) buffers: Box<[SharedBuf]>,
 }
 
 /// A value that lies in its worker's memory; see [`Value`].
@@ -71,10 +102,9 @@ impl Value {
     pub(crate) fn is_err(&self) -> bool {
         match self {
             Self::Inline(encoded) => codec::is_err(encoded),
-            Self::Owned(value) => value.is_err(),
-            Self::InArena(value) => value.is_err(),
+            Self::InArena(value) => !value.is_empty() && codec::is_err(&value.0.copy_to_vec(0, 1)),
             Self::Shared(value) => value.is_err(),
-            Self::Buffered(value) => value.encoded.is_err(),
+            Self::Segmented(value) => value.is_err(),
         }
     }
 
@@ -83,9 +113,18 @@ impl Value {
         match self {
             Self::Inline(encoded) => codec::decode(encoded),
             Self::InArena(value) => codec::decode_from(&**value),
-            Self::Owned(value) => value.decode_again(),
             Self::Shared(value) => value.decode_again(),
-            Self::Buffered(value) => decode_with(&value.buffers, || value.encoded.decode_again()),
+            Self::Segmented(value) => value.decode_again(),
+        }
+    }
+
+    /// Calls a function with the encoded bytes, of which an [`ArenaValue`] is copied.
+    fn with_bytes<T>(&self, with: impl FnOnce(&[u8]) -> T) -> T {
+        match self {
+            Self::Inline(encoded) => with(encoded),
+            Self::InArena(value) => with(&value.0.copy_to_vec(0, value.len())),
+            Self::Shared(value) => value.with_bytes(with),
+            Self::Segmented(value) => value.encoded.with_bytes(with),
         }
     }
 
@@ -93,22 +132,32 @@ impl Value {
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Inline(encoded) => encoded.size() >= LARGE,
-            Self::InArena(_) | Self::Owned(_) | Self::Buffered(_) => true,
+            Self::InArena(_) | Self::Segmented(_) => true,
             Self::Shared(value) => value.is_large(),
         }
     }
 
     /// Returns the number of bytes of the encoded value.
-    #[cfg(feature = "recording")]
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Inline(encoded) => encoded.len(),
             Self::InArena(value) => value.0.len(),
-            Self::Owned(value) => value.len(),
             Self::Shared(value) => value.len(),
-            Self::Buffered(value) => value.encoded.len(),
+            Self::Segmented(value) => {
+                let parts = value.parts.iter().map(|(_, part)| part.as_bytes().len());
+                parts.fold(value.encoded.len(), usize::saturating_add)
+            }
         }
+    }
+
+    /// Returns the number of bytes of the encoded value and its shared buffers.
+    pub(crate) fn size(&self) -> usize {
+        let buffers = match self {
+            Self::Segmented(value) => &*value.buffers,
+            Self::Inline(_) | Self::InArena(_) | Self::Shared(_) => &[],
+        };
+        buffers.iter().fold(self.len(), |sum, buffer| sum.saturating_add(buffer.len()))
     }
 }
 
@@ -127,7 +176,7 @@ impl backend::Value for Value {
 
     fn decode<R: DeserializeOwned + 'static>(self) -> Result<R, CodecError> {
         match self {
-            Self::Owned(value) => value.decode(),
+            Self::Segmented(value) => value.decode(),
             Self::Shared(value) => match Arc::try_unwrap(value) {
                 Ok(value) => value.decode(),
                 Err(value) => value.decode_again(),
@@ -143,13 +192,6 @@ impl backend::Value for Value {
         };
         *self = Self::Shared(Arc::clone(&shared));
         Self::Shared(shared)
-    }
-}
-
-impl ArenaValue {
-    /// Returns `true` if the value, which is a `Result`, is an `Err`.
-    pub(crate) fn is_err(&self) -> bool {
-        !self.is_empty() && codec::is_err(&self.0.copy_to_vec(0, 1))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Puts task functions of every type behind one plain function pointer.
 
 use crate::error::EntryError;
-use crate::numbers::{Numbers, SharedNumbers};
+use crate::numbers::{Mark, Numbers, SharedNumbers};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -13,8 +13,8 @@ pub type EntryPoint = fn(&mut Invocation<'_>) -> Result<(), EntryError>;
 pub struct Invocation<'a> {
     /// The encoded argument.
     pub argument: &'a [u8],
-    /// The argument, or its parts, in memory of its own.
-    pub owned: Option<OwnedArgument>,
+    /// The numbers of the argument that are apart from its bytes.
+    pub arrived: Vec<(Mark, Numbers)>,
     /// Receives the encoded value.
     pub result: &'a mut Vec<u8>,
     /// Maximum number of bytes of the encoded value.
@@ -24,32 +24,18 @@ pub struct Invocation<'a> {
     pub store_large: Option<&'a mut StoreLarge<'a>>,
     /// Takes the items that the function emits while it runs; `None` where it cannot.
     pub outlet: Option<&'a mut (dyn Outlet + 'a)>,
-    /// Runs the decoding of an argument with shared buffers, which needs them.
+    /// Runs the decoding of an argument with segments, which needs its shared buffers.
     pub with_buffers: Option<&'a WithBuffers<'a>>,
     /// Receives memory of the value that takes long to free, which can wait until the outcome is
     /// sent.
     pub leftover: Option<&'a mut Numbers>,
     /// Receives the large vectors in the value, if it may be encoded without them.
-    pub parts: Option<&'a mut Vec<SharedNumbers>>,
+    pub parts: Option<&'a mut Vec<(Mark, SharedNumbers)>>,
     /// The word that says which function runs, to be written when it has returned. The table of
     /// task states has it.
     pub present: Option<&'a AtomicU64>,
-    /// Set by the function if the encoded value ends with a list of shared buffers.
-    pub has_buffers: bool,
-}
-
-/// An argument that was not copied to the worker as its encoded bytes.
-#[derive(Debug)]
-pub enum OwnedArgument {
-    /// Numbers, in place of the encoded argument.
-    Whole {
-        /// The numbers.
-        numbers: Numbers,
-        /// The encoding begins with how many they are.
-        is_counted: bool,
-    },
-    /// Vectors in the argument, whose encoding is without them.
-    Parts(Vec<Numbers>),
+    /// Set by the function if the encoded value ends with a list of segments.
+    pub has_segments: bool,
 }
 
 /// The type of [`Invocation::store_large`].
@@ -63,12 +49,12 @@ pub trait Outlet {
     /// [`Refusal`] if it will not be.
     fn wait(&mut self) -> Result<(), Refusal>;
 
-    /// Sends the next item, encoded in parts. The list of its shared buffers follows in the same
-    /// part, if it `has_buffers`. Call it only after [`wait`](Self::wait).
+    /// Sends the next item, encoded in parts. The list of its segments follows in the same part,
+    /// if it `has_segments`. Call it only after [`wait`](Self::wait).
     ///
     /// # Errors
     /// [`Refusal`] if it cannot be sent.
-    fn send(&mut self, parts: &[&[u8]], has_buffers: bool) -> Result<(), Refusal>;
+    fn send(&mut self, parts: &[&[u8]], has_segments: bool) -> Result<(), Refusal>;
 }
 
 /// The reason why an item was not taken.
@@ -90,7 +76,7 @@ impl<'a> Invocation<'a> {
     pub fn new(argument: &'a [u8], result: &'a mut Vec<u8>, limit: usize) -> Self {
         Self {
             argument,
-            owned: None,
+            arrived: Vec::new(),
             result,
             limit,
             store_large: None,
@@ -99,16 +85,16 @@ impl<'a> Invocation<'a> {
             leftover: None,
             parts: None,
             present: None,
-            has_buffers: false,
+            has_segments: false,
         }
     }
 
     /// Returns a call that uses the same memory, for as long as this one is not used. What the
-    /// function sets in its `has_buffers` is not seen in this one.
+    /// function sets in its `has_segments` is not seen in this one.
     pub fn reborrow(&mut self) -> Invocation<'_> {
         Invocation {
             argument: self.argument,
-            owned: self.owned.take(),
+            arrived: std::mem::take(&mut self.arrived),
             result: self.result,
             limit: self.limit,
             store_large: self.store_large.as_deref_mut().map(|it| it as &mut StoreLarge<'_>),
@@ -117,7 +103,7 @@ impl<'a> Invocation<'a> {
             leftover: self.leftover.as_deref_mut(),
             parts: self.parts.as_deref_mut(),
             present: self.present,
-            has_buffers: self.has_buffers,
+            has_segments: self.has_segments,
         }
     }
 }
@@ -262,11 +248,11 @@ mod tests {
             let mut again = invocation.reborrow();
             again.argument = argument;
             assert_eq!((again.result.as_slice(), again.limit), (&[7][..], 8));
-            again.has_buffers = true;
+            again.has_segments = true;
             assert!(again.store_large.as_mut().is_some_and(|store| store(&[argument])));
             **again.leftover.as_mut().unwrap() = Numbers::of(argument.to_vec());
         }
-        assert_eq!((invocation.argument, invocation.has_buffers), (&b"first"[..], false));
+        assert_eq!((invocation.argument, invocation.has_segments), (&b"first"[..], false));
         assert_eq!((result, leftover.as_bytes(), stored), (vec![7], &b"third_"[..], 2));
     }
 

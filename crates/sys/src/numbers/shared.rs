@@ -1,5 +1,6 @@
 //! Numbers with several owners.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::{Number, Numbers, Unit, as_bytes};
 ///
 /// # Safety
 /// Both functions return the same as long as the value is not changed through a `&mut`.
-pub unsafe trait Memory: Send + Sync + 'static {
+pub unsafe trait Memory: Any + Send + Sync {
     /// Returns the bytes of the numbers in memory.
     fn as_bytes(&self) -> &[u8];
     /// Returns the size of a number.
@@ -34,6 +35,12 @@ impl SharedNumbers {
     /// Returns the size of a number.
     pub fn unit(&self) -> Unit {
         self.0.unit()
+    }
+
+    /// Returns the memory, which is copied if it has other owners; `None` unless it is [`Numbers`].
+    pub fn into_numbers(self) -> Option<Numbers> {
+        let memory: Arc<dyn Any + Send + Sync> = self.0;
+        memory.downcast().ok().map(Arc::unwrap_or_clone)
     }
 }
 

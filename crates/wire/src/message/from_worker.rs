@@ -7,8 +7,8 @@ use brigade_sys::clock::Monotonic;
 use super::outcome::{self, VALUE};
 use super::words::{Reader, first_word, push, split_first_word};
 use super::{Finished, FromWorker, IS_WORN, ITEM, Item, KEEPS, RELEASES, SKIPPED, WANTS, Wanted};
-use crate::buffers;
 use crate::error::MessageError;
+use crate::segments;
 use brigade_base::{Attempt, TaskId};
 
 impl<'a> FromWorker<'a> {
@@ -80,7 +80,7 @@ impl<'a> FromWorker<'a> {
             return decode_wanted(ring_index, reader);
         }
         if kind < VALUE {
-            return decode_buffers(kind, reader.0);
+            return decode_list(kind, reader.0);
         }
         let (task, attempt) = (TaskId::new(reader.word()?), Attempt::new(number));
         if kind == SKIPPED {
@@ -98,14 +98,14 @@ impl<'a> FromWorker<'a> {
 #[cold]
 fn decode_wanted(ring_index: u16, mut reader: Reader<'_>) -> Result<FromWorker<'_>, MessageError> {
     let (block, address) = (reader.word()?, reader.word()?);
-    reader.end("bytes after a wanted argument")?;
+    reader.end("bytes after wanted numbers")?;
     Ok(FromWorker::Wants(Wanted { ring_index, block, address }))
 }
 
 #[cold]
-fn decode_buffers(kind: u8, payload: &[u8]) -> Result<FromWorker<'_>, MessageError> {
-    if !buffers::split(payload)?.0.is_empty() {
-        return Err(MessageError::Decode("bytes before a list of shared buffers"));
+fn decode_list(kind: u8, payload: &[u8]) -> Result<FromWorker<'_>, MessageError> {
+    if !segments::split(payload)?.0.is_empty() {
+        return Err(MessageError::Decode("bytes before a list of segments"));
     }
     match kind {
         KEEPS => Ok(FromWorker::Keeps(payload)),

@@ -1,9 +1,9 @@
 //! The wire form of an outcome: its kind, and what follows the words of the message.
 
-use super::words::{Reader, push, push_location, sized_word};
-use crate::buffers;
+use super::words::{Reader, push, push_location};
 use crate::error::MessageError;
-use crate::outcome::{Buffered, Offered, Outcome, PanicReport};
+use crate::outcome::{Outcome, PanicReport, Segmented};
+use crate::segments;
 
 pub(super) const VALUE: u8 = 16;
 const PANICKED: u8 = 17;
@@ -11,21 +11,20 @@ const ARGUMENT_CODEC: u8 = 18;
 const RESULT_CODEC: u8 = 19;
 const UNKNOWN_FUNCTION: u8 = 20;
 const VALUE_IN_ARENA: u8 = 22;
-const BUFFERED: u8 = 23;
-const BUFFERED_IN_ARENA: u8 = 24;
-const OFFERED: u8 = 25;
-const OFFERED_IN_PARTS: u8 = 26;
+/// Plus the next two.
+const SEGMENTED: u8 = 23;
+const ENCODED_IN_ARENA: u8 = 1;
+const OFFERED: u8 = 2;
+const SEGMENTED_AND_ALL: u8 = SEGMENTED + ENCODED_IN_ARENA + OFFERED;
 
 pub(super) fn kind(outcome: &Outcome<'_>) -> u8 {
     match outcome {
         Outcome::Value(_) => VALUE,
         Outcome::InArena(_) => VALUE_IN_ARENA,
-        Outcome::Offered(Offered { in_parts: false, .. }) => OFFERED,
-        Outcome::Offered(Offered { in_parts: true, .. }) => OFFERED_IN_PARTS,
-        Outcome::Buffered(buffered) => match buffered.location {
-            None => BUFFERED,
-            Some(_) => BUFFERED_IN_ARENA,
-        },
+        Outcome::Segmented(segmented) => {
+            let location = segmented.location.map_or(0, |_| ENCODED_IN_ARENA);
+            SEGMENTED + location + segmented.offer.map_or(0, |_| OFFERED)
+        }
         Outcome::Panicked(_) => PANICKED,
         Outcome::ArgumentCodec(_) => ARGUMENT_CODEC,
         Outcome::ResultCodec(_) => RESULT_CODEC,
@@ -39,14 +38,12 @@ pub(super) fn encode_head(outcome: &Outcome<'_>, head: &mut Vec<u8>) {
     match outcome {
         Outcome::Panicked(report) => append_report(head, report),
         Outcome::InArena(location) => push_location(head, *location),
-        Outcome::Offered(Offered { block, address, length, counted, .. }) => {
-            push(head, *block);
-            push(head, *address);
-            push(head, sized_word(*length, *counted));
-        }
-        Outcome::Buffered(buffered) => {
-            if let Some(location) = buffered.location {
+        Outcome::Segmented(segmented) => {
+            if let Some(location) = segmented.location {
                 push_location(head, location);
+            }
+            if let Some(block) = segmented.offer {
+                push(head, block);
             }
         }
         _ => {}
@@ -56,11 +53,11 @@ pub(super) fn encode_head(outcome: &Outcome<'_>, head: &mut Vec<u8>) {
 pub(super) fn payload<'a>(outcome: &'a Outcome<'_>) -> &'a [u8] {
     match outcome {
         Outcome::Value(value) => value,
-        Outcome::Buffered(buffered) => buffered.payload,
+        Outcome::Segmented(segmented) => segmented.payload,
         Outcome::ArgumentCodec(text)
         | Outcome::ResultCodec(text)
         | Outcome::UnknownFunction(text) => text.as_bytes(),
-        Outcome::Panicked(_) | Outcome::InArena(_) | Outcome::Offered(_) => &[],
+        Outcome::Panicked(_) | Outcome::InArena(_) => &[],
     }
 }
 
@@ -83,26 +80,17 @@ fn decode_other(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
             reader.end("bytes after an arena location")?;
             Ok(Outcome::InArena(location))
         }
-        OFFERED | OFFERED_IN_PARTS => {
+        SEGMENTED..=SEGMENTED_AND_ALL => {
             let mut reader = Reader(payload);
-            let (block, address) = (reader.word()?, reader.word()?);
-            let (length, counted) = reader.sized()?;
-            let in_parts = kind == OFFERED_IN_PARTS;
-            reader.end("bytes after an offer")?;
-            Ok(Outcome::Offered(Offered { block, address, length, counted, in_parts }))
-        }
-        BUFFERED => {
-            buffers::split(payload)?;
-            Ok(Outcome::Buffered(Box::new(Buffered { location: None, payload })))
-        }
-        BUFFERED_IN_ARENA => {
-            let mut reader = Reader(payload);
-            let location = Some(reader.location()?);
+            let has = |flag| (kind - SEGMENTED) & flag != 0;
+            let location = has(ENCODED_IN_ARENA).then(|| reader.location()).transpose()?;
+            let offer = has(OFFERED).then(|| reader.word()).transpose()?;
             let payload = reader.0;
-            match buffers::split(payload)? {
-                ([], _) => Ok(Outcome::Buffered(Box::new(Buffered { location, payload }))),
-                _ => Err(MessageError::Decode("bytes after an arena location")),
+            let (encoded, _) = segments::split(payload)?;
+            if location.is_some() && !encoded.is_empty() {
+                return Err(MessageError::Decode("bytes after an arena location"));
             }
+            Ok(Outcome::Segmented(Box::new(Segmented { location, offer, payload })))
         }
         PANICKED => match postcard::take_from_bytes(payload) {
             Ok((report, [])) => Ok(Outcome::Panicked(Box::new(report))),

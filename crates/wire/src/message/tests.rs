@@ -4,9 +4,8 @@ use proptest::prelude::*;
 
 use super::outcome::VALUE;
 use super::*;
-use crate::buffers;
-use crate::buffers::Buffer;
-use crate::outcome::{Buffered, Offered, PanicReport};
+use crate::outcome::{PanicReport, Segmented};
+use crate::segments::{self, Segment};
 
 const KINDS: u8 = 13;
 
@@ -37,17 +36,6 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn kept()(
-        count in proptest::option::of(0..1_u64 << 55),
-        counted in proptest::option::of(0..5_u32),
-    ) -> Kept {
-        let counted = counted.and_then(|power| Unit::new(1 << power));
-        let length = |count: u64| count * counted.map_or(1, |unit| unit.get().into());
-        count.map_or(Kept::Parts, |count| Kept::Whole { length: length(count), counted })
-    }
-}
-
-prop_compose! {
     fn ids()(task: u64, attempt: u32, ring_index: u16) -> (TaskId, Attempt, u16) {
         (TaskId::new(task), Attempt::new(attempt), ring_index)
     }
@@ -67,17 +55,10 @@ fn from_worker(
         3 => Outcome::UnknownFunction(report.message),
         5 => Outcome::InArena(Location { offset: nanos, length: 7 }),
         4 => Outcome::Panicked(Box::new(report)),
-        6 => Outcome::Offered(Offered {
-            block: nanos,
-            address: 8,
-            length: 48,
-            counted: Unit::new((nanos % 17) as u8),
-            in_parts: nanos.is_multiple_of(3),
-        }),
-        7 => Outcome::Buffered(Box::new(Buffered { location: None, payload: value })),
-        8 => {
-            let location = Some(Location { offset: 7, length: nanos });
-            Outcome::Buffered(Box::new(Buffered { location, payload: value }))
+        6..=8 => {
+            let location = (kind > 6).then_some(Location { offset: 7, length: nanos });
+            let offer = nanos.is_multiple_of(3).then_some(nanos);
+            Outcome::Segmented(Box::new(Segmented { location, offer, payload: value }))
         }
         9 => return FromWorker::Keeps(value),
         10 => return FromWorker::Releases(value),
@@ -115,18 +96,18 @@ proptest! {
         (task, attempt, ring_index) in ids(), offset: u64,
         name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
         chunk in proptest::option::of(chunks()), location in proptest::option::of(locations()),
-        limits in limits(), has_buffers: bool, context in proptest::option::of("[0-9a-fß-]{0,60}"),
-        granted in proptest::option::of("[a-z0-9=:, ]{0,60}"), kept in proptest::option::of(kept()),
+        limits in limits(), has_segments: bool, context in proptest::option::of("[0-9a-fß-]{0,60}"),
+        granted in proptest::option::of("[a-z0-9=:, ]{0,60}"),
     ) {
         let function = function(offset, name.as_deref());
         let argument = &argument;
         let run = Run {
-            task, attempt, ring_index, function, chunk, limits, location, kept, has_buffers,
+            task, attempt, ring_index, function, chunk, limits, location, has_segments,
             trace_context: context.as_deref(), granted: granted.as_deref(), argument,
         };
         let inline = RunInline { task, attempt, ring_index, function: offset };
         let is_inline = function == Function::Offset(offset)
-            && Run { chunk: None, limits: RunLimits::NONE, location: None, kept: None, has_buffers: false, trace_context: None, granted: None, ..run } == run;
+            && Run { chunk: None, limits: RunLimits::NONE, location: None, has_segments: false, trace_context: None, granted: None, ..run } == run;
         let message = ToWorker::Run(run);
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
@@ -142,11 +123,11 @@ proptest! {
     fn outcomes_decode_to_themselves_and_truncated_heads_do_not(
         kind in (0..KINDS, any::<bool>()), ids in ids(), nanos: u64, mut value: Vec<u8>, report in reports(),
     ) {
-        if kind.0 >= 7 {
+        if kind.0 >= 6 {
             let inline = std::mem::take(&mut value);
-            value.extend(if kind.0 == 7 { &*inline } else { &[] });
-            let list = [Buffer::Inline(&inline), Buffer::Result(Location { offset: 1, length: nanos })];
-            buffers::append(&mut value, &list, usize::MAX).expect("room");
+            value.extend(if kind.0 == 6 { &*inline } else { &[] });
+            let list = [Segment::Inline(&inline), Segment::Result(Location { offset: 1, length: nanos })];
+            segments::append(&mut value, &list, usize::MAX).expect("room");
         }
         let message = from_worker(kind, ids, nanos, &value, report);
         let mut bytes = Vec::new();
@@ -213,8 +194,8 @@ proptest! {
 fn held(outcome: &Outcome<'_>) -> usize {
     match outcome {
         Outcome::Value(value) => value.len(),
-        Outcome::Buffered(buffered) => buffered.payload.len(),
-        Outcome::InArena(_) | Outcome::Offered(_) => 0,
+        Outcome::Segmented(segmented) => segmented.payload.len(),
+        Outcome::InArena(_) => 0,
         Outcome::Panicked(report) => {
             let location = report.location.as_ref().map_or(0, String::capacity);
             report.message.capacity() + location + report.backtrace.capacity()
@@ -253,8 +234,6 @@ fn a_chunk_without_a_budget_arrives_without_one() {
 #[test]
 fn a_head_is_words_in_little_endian() {
     let (task, attempt, ring_index) = (TaskId::new(0x0102), Attempt::new(3), 0x0405);
-    let words =
-        |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
     let mut run = Vec::new();
     let function = Function::Name { name: "ab", types: 7 };
     let chunk = Some(Chunk { items: 6, budget: Duration::from_micros(7) });
@@ -266,8 +245,7 @@ fn a_head_is_words_in_little_endian() {
         chunk,
         limits: RunLimits::NONE,
         location: None,
-        kept: None,
-        has_buffers: false,
+        has_segments: false,
         trace_context: Some("cd"),
         granted: Some("e=1"),
         argument: &[9],
@@ -294,8 +272,8 @@ fn a_head_is_words_in_little_endian() {
 #[test]
 fn a_trace_context_that_is_too_long_is_an_error() {
     let run = |length: usize| {
-        let words = [first_word(RUN_OFFSET, HAS_CONTEXT, 0, 1), 1, 2, length as u64];
-        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let head = [first_word(RUN_OFFSET, HAS_CONTEXT, 0, 1), 1, 2, length as u64];
+        let mut bytes = words(&head);
         bytes.extend(vec![b'0'; length]);
         ToWorker::decode(&bytes).is_ok()
     };
@@ -332,39 +310,28 @@ fn bytes_after_a_panic_report_are_an_error() {
 }
 
 #[test]
-fn an_argument_is_not_kept_in_two_ways() {
-    let words = [first_word(RUN_OFFSET, IS_KEPT | HAS_PARTS, 0, 1), 1, 2, 8];
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    assert!(ToWorker::decode(&bytes).is_err());
+fn a_flag_that_no_task_has_is_an_error() {
+    let run =
+        |flags| ToWorker::decode(&words(&[first_word(RUN_OFFSET, flags, 0, 1), 1, 2])).is_ok();
+    assert_eq!([0, HAS_SEGMENTS, FLAGS + 1, 128].map(run), [true, true, false, false]);
 }
 
 #[test]
-fn numbers_of_an_impossible_size_are_an_error() {
-    let run = |word: u64| {
-        let words = [first_word(RUN_OFFSET, IS_KEPT, 0, 1), 1, 2, word];
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        ToWorker::decode(&bytes).is_ok()
-    };
-    let offer = |word: u64| {
+fn an_encoding_in_the_arena_is_not_in_the_message_too() {
+    for (encoded, is_right) in [(&b""[..], true), (b"x", false)] {
+        let mut payload = encoded.to_vec();
+        segments::append(&mut payload, &[], usize::MAX).expect("room");
+        let location = Some(Location { offset: 1, length: 2 });
+        let segmented = Segmented { location, offer: None, payload: &payload };
+        let outcome = Outcome::Segmented(Box::new(segmented));
+        let message = FromWorker::Item(Item { ring_index: 0, index: 0, outcome });
         let mut bytes = Vec::new();
-        let offered = Offered { block: 1, address: 2, length: 0, counted: None, in_parts: false };
-        let outcome = Outcome::Offered(offered);
-        FromWorker::Item(Item { ring_index: 0, index: 0, outcome }).encode_head(&mut bytes);
-        let at = bytes.len() - 8;
-        bytes[at..].copy_from_slice(&word.to_le_bytes());
-        FromWorker::decode(&bytes).is_ok()
-    };
-    for (length, unit, is_right) in [
-        (7, 0, true),
-        (7, 1, true),
-        (8, 4, true),
-        (1 << 58, 16, true),
-        (7, 2, false),
-        (24, 16, false),
-        (24, 3, false),
-        (64, 31, false),
-    ] {
-        let word = length << 5 | unit;
-        assert_eq!((run(word), offer(word)), (is_right, is_right), "{length} of {unit}");
+        message.encode_head(&mut bytes);
+        bytes.extend(message.payload());
+        assert_eq!(FromWorker::decode(&bytes).is_ok(), is_right);
     }
+}
+
+fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

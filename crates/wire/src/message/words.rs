@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use brigade_sys::numbers::Unit;
-
 use super::Chunk;
 use crate::error::MessageError;
 use crate::location::Location;
@@ -31,13 +29,6 @@ pub(super) fn push_location(head: &mut Vec<u8>, location: Location) {
     push(head, location.offset);
     push(head, location.length);
 }
-
-/// A number of bytes, and the size of a number if they are counted numbers.
-pub(super) fn sized_word(length: u64, counted: Option<Unit>) -> u64 {
-    length << UNIT_BITS | u64::from(counted.map_or(0, Unit::get))
-}
-
-const UNIT_BITS: u32 = 5;
 
 pub(super) fn limit_word(limit: Option<Duration>) -> u64 {
     let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
@@ -83,18 +74,6 @@ impl<'a> Reader<'a> {
 
     pub(super) fn location(&mut self) -> Result<Location, MessageError> {
         Ok(Location { offset: self.word()?, length: self.word()? })
-    }
-
-    pub(super) fn sized(&mut self) -> Result<(u64, Option<Unit>), MessageError> {
-        let word = self.word()?;
-        let (length, unit) = (word >> UNIT_BITS, word.to_le_bytes()[0] & ((1 << UNIT_BITS) - 1));
-        let counted = Unit::new(unit);
-        let is_whole = counted.is_none_or(|unit| length.is_multiple_of(unit.get().into()));
-        if counted.is_some() == (unit != 0) && is_whole {
-            Ok((length, counted))
-        } else {
-            Err(MessageError::Decode("numbers of an impossible size"))
-        }
     }
 
     pub(super) fn name(&mut self, length: u64) -> Result<&'a str, MessageError> {

@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::{Bound, Deref, Range, RangeBounds};
 use std::sync::Arc;
 
+use crate::segments::Segment;
 use crate::shared::heap::Heap;
 use crate::shared::memory::{Backing, Memory};
-use crate::shared::place::Place;
 
 /// Immutable bytes that host and workers share. Cloning and slicing never copies them.
 ///
@@ -89,9 +89,10 @@ impl SharedBuf {
         })
     }
 
-    /// Returns the place of the whole buffer, of which this may be a slice.
-    pub fn place(&self) -> Place {
-        self.memory.place()
+    /// Returns the segment by which a message names the whole buffer, of which this may be a slice;
+    /// `None` if the bytes have to be a part of the message.
+    pub fn name(&self) -> Option<Segment<'static>> {
+        self.memory.name()
     }
 
     pub(crate) fn memory(&self) -> &Arc<Memory> {

@@ -6,16 +6,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brigade_sys::arena::{
-    ArgumentArena, ArgumentView, ForeignArena, LentBlock, Loan, Protection, ResultArena, ResultView,
-};
+use brigade_sys::arena::{ArgumentArena, LentBlock, Loan, Protection, ResultView};
 use brigade_sys::sealed::SealedView;
 
+use crate::segments::Segment;
 use crate::shared::ALIGNMENT;
 use crate::shared::buf::SharedBuf;
 use crate::shared::lazy_copy::LazyCopy;
 use crate::shared::memory::{Backing, Guard, Memory};
-use crate::shared::place::Place;
 
 /// On the host.
 impl SharedBuf {
@@ -43,40 +41,12 @@ impl SharedBuf {
     }
 }
 
-/// On a worker. `guard` is dropped together with the last clone or slice.
+/// On a worker.
 impl SharedBuf {
-    /// Returns a buffer in the arena of arguments; `None` if it exceeds the arena.
-    pub fn in_argument(
-        arena: &ArgumentView,
-        offset: usize,
-        length: usize,
-        guard: Option<Guard>,
-    ) -> Option<Self> {
-        let place = Place::Arguments { offset, length };
-        Some(Self::lent(arena.lend(offset, length)?, place, guard))
-    }
-
-    /// Returns a buffer in the arena of this worker, which has come back to it; `None` if it
-    /// exceeds the arena.
-    pub fn in_own_results(
-        arena: &ResultArena,
-        offset: usize,
-        length: usize,
-        guard: Option<Guard>,
-    ) -> Option<Self> {
-        let place = Place::Results { arena: arena.reference(), offset, length };
-        Some(Self::lent(arena.lend(offset, length)?, place, guard))
-    }
-
-    /// Returns a buffer in the arena of another worker; `None` if it exceeds the arena.
-    pub fn in_foreign(
-        arena: &ForeignArena,
-        offset: usize,
-        length: usize,
-        guard: Option<Guard>,
-    ) -> Option<Self> {
-        let place = Place::Results { arena: arena.reference(), offset, length };
-        Some(Self::lent(arena.lend(offset, length)?, place, guard))
+    /// Returns a buffer that the host lends under this name. `guard` is dropped together with the
+    /// last clone or slice.
+    pub fn lent(block: LentBlock, name: Segment<'static>, guard: Option<Guard>) -> Self {
+        Self::whole(Memory::new(Backing::Lent { block, name }, guard))
     }
 
     /// Returns a buffer in memory that all workers have mapped, and which it keeps; `None` if it
@@ -88,9 +58,5 @@ impl SharedBuf {
         }
         let view = Arc::clone(view);
         Some(Self::of(Backing::Sealed { view, range }))
-    }
-
-    fn lent(block: LentBlock, place: Place, guard: Option<Guard>) -> Self {
-        Self::whole(Memory::new(Backing::Lent { block, place }, guard))
     }
 }

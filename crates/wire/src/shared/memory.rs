@@ -8,9 +8,10 @@ use std::sync::Arc;
 use brigade_sys::arena::{FrozenBlock, LentBlock, Loan, SharedBlock};
 use brigade_sys::sealed::SealedView;
 
+use crate::location::Location;
+use crate::segments::Segment;
 use crate::shared::heap::Heap;
 use crate::shared::lazy_copy::LazyCopy;
-use crate::shared::place::Place;
 
 /// A value that is dropped together with the last clone or slice of a buffer.
 pub type Guard = Box<dyn Send + Sync>;
@@ -37,7 +38,7 @@ pub(crate) enum Backing {
     /// On a worker: a block that the host lends to it.
     Lent {
         block: LentBlock,
-        place: Place,
+        name: Segment<'static>,
     },
     /// On a worker: a part of the memory in which all workers have an argument.
     Sealed {
@@ -72,19 +73,19 @@ impl Memory {
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
-        let length = self.len();
-        match self.backing() {
-            Backing::Heap(_) | Backing::Copied(_) | Backing::Sealed { .. } => Place::Heap,
-            Backing::Arguments(block) => Place::Arguments { offset: block.offset(), length },
+    /// Returns the segment by which a message names the whole; `None` for memory that no message
+    /// can name.
+    pub(crate) fn name(&self) -> Option<Segment<'static>> {
+        let location = |offset| Location::of(offset, self.len());
+        Some(match self.backing() {
+            Backing::Heap(_) | Backing::Copied(_) | Backing::Sealed { .. } => return None,
+            Backing::Arguments(block) => Segment::Argument(location(block.offset())),
             Backing::Results(loan) => {
-                Place::Results { arena: loan.view().reference(), offset: loan.offset(), length }
+                Segment::Foreign(loan.view().reference(), location(loan.offset()))
             }
-            Backing::Own(block) => {
-                Place::Results { arena: block.arena().reference(), offset: block.offset(), length }
-            }
-            Backing::Lent { place, .. } => *place,
-        }
+            Backing::Own(block) => Segment::Result(location(block.offset())),
+            Backing::Lent { name, .. } => *name,
+        })
     }
 
     /// Returns `true` for a part of the memory in which all workers have an argument.
@@ -121,6 +122,6 @@ impl RefUnwindSafe for Memory {}
 
 impl fmt::Debug for Memory {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Memory").field("place", &self.place()).finish_non_exhaustive()
+        out.debug_struct("Memory").field("name", &self.name()).finish_non_exhaustive()
     }
 }

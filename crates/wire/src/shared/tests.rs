@@ -8,7 +8,8 @@ use brigade_sys::arena::{
     ArgumentArena, ArgumentView, ForeignArena, Protection, ResultArena, ResultView, Terms, WhenFull,
 };
 
-use crate::shared::{Place, SharedBuf, SharedBufMut};
+use crate::segments::Segment;
+use crate::shared::{SharedBuf, SharedBufMut};
 
 const BYTES: usize = 8 << 20;
 
@@ -34,6 +35,13 @@ fn filled(mut buffer: SharedBufMut, value: u8) -> SharedBuf {
     buffer.freeze()
 }
 
+/// Returns the name and the location of a buffer in its worker's own arena.
+fn place_of(sent: &SharedBuf) -> (Segment<'static>, (usize, usize)) {
+    let name = sent.name().expect("a name");
+    let Segment::Result(location) = name else { panic!("elsewhere") };
+    (name, location.in_memory().expect("in an arena"))
+}
+
 /// A guard that counts its drops.
 struct Counted(Arc<AtomicUsize>);
 
@@ -48,19 +56,22 @@ fn an_argument_lies_where_the_host_wrote_it() {
     let (arena, view) = arguments();
     let sent = SharedBufMut::in_arguments(&arena, 100_000, WhenFull::Fail).expect("room");
     let sent = filled(sent, 7);
-    let Place::Arguments { offset, length } = sent.slice(5..).place() else { panic!("elsewhere") };
-    assert_eq!(length, 100_000, "the place of the whole");
+    let name = sent.slice(5..).name().expect("a name");
+    let Segment::Argument(location) = name else { panic!("elsewhere") };
+    let (offset, length) = location.in_memory().expect("in an arena");
+    assert_eq!(length, 100_000, "the name of the whole");
     let drops = Arc::new(AtomicUsize::new(0));
     let guard = Box::new(Counted(Arc::clone(&drops)));
-    let arrived = SharedBuf::in_argument(&view, offset, length, Some(guard)).expect("inside");
+    let block = view.lend(offset, length).expect("inside");
+    let arrived = SharedBuf::lent(block, name, Some(guard));
     assert_eq!(arrived, sent);
-    assert_eq!(arrived.place(), sent.place());
+    assert_eq!(arrived.name_for_host(), sent.name());
     let part = arrived.slice(10..);
     drop(arrived);
     assert_eq!(drops.load(Ordering::Relaxed), 0);
     drop(part);
     assert_eq!(drops.load(Ordering::Relaxed), 1);
-    assert!(SharedBuf::in_argument(&view, BYTES, 1, None).is_none());
+    assert!(view.lend(BYTES, 1).is_none());
 }
 
 #[test]
@@ -70,7 +81,7 @@ fn a_result_arrives_at_every_level_of_protection() {
         let (copies, _) = arguments();
         let sent = SharedBufMut::in_results(&arena, 100_000, WhenFull::Fail).expect("room");
         let sent = filled(sent, 9);
-        let Place::Results { offset, length, .. } = sent.place() else { panic!("elsewhere") };
+        let (name, (offset, length)) = place_of(&sent);
         // Not sent, so it does not count.
         drop(sent.export());
         for copies in [None, Some(&copies)] {
@@ -78,11 +89,11 @@ fn a_result_arrives_at_every_level_of_protection() {
             let loan = view.loan_buffer(offset, length).expect("a block");
             let arrived = SharedBuf::from_loan(loan, protection, copies);
             assert_eq!(arrived, sent);
-            match (arrived.place(), copies) {
-                (Place::Heap, None) | (Place::Arguments { .. }, Some(_)) => {
+            match (arrived.name(), copies) {
+                (None, None) | (Some(Segment::Argument(_)), Some(_)) => {
                     assert_eq!(protection, Protection::Copied);
                 }
-                (Place::Results { arena, .. }, _) => {
+                (Some(Segment::Foreign(arena, _)), _) => {
                     assert_ne!(protection, Protection::Copied);
                     assert_eq!(arena, view.reference());
                 }
@@ -92,8 +103,7 @@ fn a_result_arrives_at_every_level_of_protection() {
         drop(sent);
         arena.reclaim();
         let reused = SharedBufMut::in_results(&arena, 100_000, WhenFull::Fail).expect("room");
-        let again = Place::Results { arena: arena.reference(), offset, length };
-        assert_eq!(reused.freeze().place(), again);
+        assert_eq!(reused.freeze().name(), Some(name));
     }
 }
 
@@ -102,8 +112,8 @@ fn the_first_look_copies_a_result_and_returns_the_memory() {
     let (arena, view) = results(Protection::Copied);
     let sent = SharedBufMut::in_results(&arena, 100_000, WhenFull::Fail).expect("room");
     let sent = filled(sent, 9);
-    let (bytes, place) = (sent.to_vec(), sent.place());
-    let Place::Results { offset, length, .. } = place else { panic!("elsewhere") };
+    let bytes = sent.to_vec();
+    let (name, (offset, length)) = place_of(&sent);
     sent.export().sent();
     let loan = view.loan_buffer(offset, length).expect("a block");
     let arrived = SharedBuf::from_loan(loan, Protection::Copied, None);
@@ -111,11 +121,11 @@ fn the_first_look_copies_a_result_and_returns_the_memory() {
     let next = || {
         arena.reclaim();
         let next = SharedBufMut::in_results(&arena, 100_000, WhenFull::Fail).expect("room");
-        next.freeze().place()
+        next.freeze().name()
     };
-    assert_ne!(next(), place, "it is not copied yet");
+    assert_ne!(next(), Some(name), "it is not copied yet");
     assert_eq!(*arrived, *bytes);
-    assert_eq!(next(), place);
+    assert_eq!(next(), Some(name));
 }
 
 #[test]
@@ -124,22 +134,25 @@ fn a_result_passes_on_to_other_workers_and_back() {
     let sent = SharedBufMut::in_results(&arena, 100_000, WhenFull::Fail).expect("room");
     let sent = filled(sent, 3);
     sent.export().sent();
-    let Place::Results { offset, length, .. } = sent.place() else { panic!("elsewhere") };
+    let (name, (offset, length)) = place_of(&sent);
     let loan = view.loan_buffer(offset, length).expect("a block");
     let at_host = SharedBuf::from_loan(loan, Protection::Trusted, None);
-    let Place::Results { arena: reference, .. } = at_host.place() else { panic!("elsewhere") };
+    let at_host_name = at_host.name().expect("a name");
+    let Segment::Foreign(reference, _) = at_host_name else { panic!("elsewhere") };
 
     let reader = at_host.results().expect("a worker's").for_reader().expect("a descriptor");
     let other = ForeignArena::open(reader, reference).expect("an arena");
-    let foreign = SharedBuf::in_foreign(&other, offset, length, None).expect("inside");
+    let block = other.lend(offset, length).expect("inside");
+    let foreign = SharedBuf::lent(block, at_host_name, None);
     assert_eq!(foreign, sent);
-    assert_eq!(foreign.place(), at_host.place());
+    assert_eq!(foreign.name_for_host(), at_host.name());
     // Another worker has not allocated it, so it does not count as named by it.
     foreign.export().sent();
-    let back = SharedBuf::in_own_results(&arena, offset, length, None).expect("inside");
+    let block = arena.lend(offset, length).expect("inside");
+    let back = SharedBuf::lent(block, at_host_name, None);
     assert_eq!(back, sent);
     drop((sent, foreign, back, at_host));
     arena.reclaim();
     let reused = SharedBufMut::in_results(&arena, length, WhenFull::Fail).expect("room").freeze();
-    assert_eq!(reused.place(), Place::Results { arena: arena.reference(), offset, length });
+    assert_eq!(reused.name(), Some(name));
 }

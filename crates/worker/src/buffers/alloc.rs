@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use brigade_sys::arena::{AllocError, ResultArena, WhenFull};
 use brigade_wire::link::ARENA_THRESHOLD;
-use brigade_wire::shared::{Place, SharedBuf, SharedBufMut};
+use brigade_wire::shared::{SharedBuf, SharedBufMut};
 
 use crate::context;
 
@@ -63,7 +63,7 @@ fn allocate(length: usize, when_full: WhenFull) -> Result<SharedBufMut, AllocErr
 /// Copies a large buffer that only this process can read to where the host reads it. The copy into
 /// the message would take longer.
 pub(super) fn in_shared_memory(buffer: SharedBuf) -> SharedBuf {
-    if buffer.len() < ARENA_THRESHOLD || buffer.place_for_host() != Place::Heap {
+    if buffer.len() < ARENA_THRESHOLD || buffer.name_for_host().is_some() {
         return buffer;
     }
     let Some(Ok(mut copy)) = RESULTS

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brigade_wire::MessageError;
-use brigade_wire::buffers::{self, Buffer, MAX};
-use brigade_wire::shared::{ArenaRef, SharedBuf};
-use brigade_wire::{FromWorker, Location};
+use brigade_wire::segments::{self, MAX, Segment};
+use brigade_wire::shared::SharedBuf;
+use brigade_wire::{FromWorker, MessageError};
 
 use crate::arenas::Arenas;
 
@@ -21,7 +20,7 @@ pub(crate) struct Lent {
 
 #[derive(Debug)]
 struct Loan {
-    name: Buffer<'static>,
+    name: Segment<'static>,
     /// Set when the last clone is gone.
     ended: Arc<AtomicBool>,
 }
@@ -57,45 +56,41 @@ impl Lent {
         arenas: Option<&Arenas>,
     ) -> Result<(&'a [u8], Vec<SharedBuf>), String> {
         self.current.retain(|loan| !loan.has_ended());
-        let (encoded, list) = buffers::split(argument).map_err(|error| error.to_string())?;
-        let buffers = list.map(|buffer| self.resolve(buffer, arenas));
+        let (encoded, list) = segments::split(argument).map_err(|error| error.to_string())?;
+        // The numbers have arrived.
+        let buffers = list.filter(|segment| segment.apart().is_none());
+        let buffers = buffers.map(|buffer| self.resolve(buffer, arenas));
         Ok((encoded, buffers.collect::<Result<_, _>>()?))
     }
 
     fn resolve(
         &mut self,
-        buffer: Buffer<'_>,
+        buffer: Segment<'_>,
         arenas: Option<&Arenas>,
     ) -> Result<SharedBuf, String> {
-        let (name, file, location) = match buffer {
-            Buffer::Inline(bytes) => return Ok(SharedBuf::copy_of(bytes)),
-            Buffer::Result(_) => return Err(NOT_HERE.to_owned()),
-            Buffer::Argument(location) => (Buffer::Argument(location), None, location),
-            Buffer::Foreign(file, location) => {
-                (Buffer::Foreign(file, location), Some(file), location)
-            }
+        let (name, location) = match buffer {
+            Segment::Inline(bytes) => return Ok(SharedBuf::copy_of(bytes)),
+            Segment::Result(_) | Segment::Apart(_) => return Err(NOT_HERE.to_owned()),
+            Segment::Argument(location) => (Segment::Argument(location), location),
+            Segment::Foreign(arena, location) => (Segment::Foreign(arena, location), location),
         };
         let Arenas { arguments, results, others } = arenas.ok_or(NOT_HERE)?;
-        let (offset, length) = range(location)?;
-        let ended = Arc::new(AtomicBool::new(false));
-        let guard = Some(Box::new(End(Arc::clone(&ended))) as Box<_>);
-        let found = match file {
-            None => {
-                let arguments = arguments.as_ref().ok_or(NOT_HERE)?;
-                SharedBuf::in_argument(arguments, offset, length, guard)
+        let (offset, length) = location.in_memory().ok_or(NOT_HERE)?;
+        let block = match name {
+            Segment::Foreign(arena, _) if arena.inode == results.reference().inode => {
+                results.lend(offset, length)
             }
-            Some(file) if file.inode == results.reference().inode => {
-                SharedBuf::in_own_results(results, offset, length, guard)
-            }
-            Some(file) => {
-                let arena = ArenaRef { inode: file.inode, length: file.size };
+            Segment::Foreign(arena, _) => {
                 let arena = others.find(arena).map_err(|error| {
                     format!("cannot receive the shared memory of another worker: {error}")
                 })?;
-                SharedBuf::in_foreign(&arena, offset, length, guard)
+                arena.lend(offset, length)
             }
+            _ => arguments.as_ref().and_then(|arguments| arguments.lend(offset, length)),
         };
-        let found = found.ok_or(NOT_HERE)?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let guard = Some(Box::new(End(Arc::clone(&ended))) as Box<_>);
+        let found = SharedBuf::lent(block.ok_or(NOT_HERE)?, name, guard);
         self.current.push(Loan { name, ended });
         Ok(found)
     }
@@ -123,14 +118,9 @@ impl Lent {
 fn list(loans: &[Loan]) -> Vec<u8> {
     let names: Vec<_> = loans.iter().map(|loan| loan.name).collect();
     let mut list = Vec::new();
-    let appended: Result<(), MessageError> = buffers::append(&mut list, &names, usize::MAX);
+    let appended: Result<(), MessageError> = segments::append(&mut list, &names, usize::MAX);
     debug_assert!(appended.is_ok(), "there are at most as many as a list may have");
     list
-}
-
-fn range(location: Location) -> Result<(usize, usize), &'static str> {
-    let offset = location.offset.try_into().map_err(|_| NOT_HERE)?;
-    Ok((offset, location.length.try_into().map_err(|_| NOT_HERE)?))
 }
 
 const NOT_HERE: &str = "this worker has no access to the memory of a shared buffer";

@@ -1,21 +1,16 @@
 //! Calls functions, and turns anything that they do into an outcome.
 
-use std::any::type_name;
 use std::cell::{Cell, RefCell};
 
-use brigade_sys::arena::{OFFERED, Offer};
-use brigade_sys::executable::{
-    EntryError, EntryPoint, Invocation, Outlet, OwnedArgument, StoreLarge,
-};
+use brigade_sys::arena::Offer;
+use brigade_sys::executable::{EntryError, EntryPoint, Invocation, Outlet, StoreLarge};
 use brigade_sys::fork::Origin;
-use brigade_sys::numbers::{Numbers, SharedNumbers};
+use brigade_sys::numbers::{Mark, Numbers, SharedNumbers};
 use brigade_wire::codec::chain;
-use brigade_wire::codec::parts::{self, Table};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::slots::SlotTable;
 use brigade_wire::{Attempt, Location, Outcome, PanicReport, Run, TaskId};
 
-use super::offered::{Kept, Offered};
 use crate::arenas::Arenas;
 use crate::bounded::bounded;
 use crate::buffers::{self, Lent};
@@ -31,14 +26,14 @@ pub(super) struct Calls {
     /// Memory of the last value, which is freed once its outcome is sent.
     pub(super) leftover: Numbers,
     /// The vectors in the last value, if it is encoded without them.
-    pub(super) parts: Vec<SharedNumbers>,
-    /// The offer of the last value, if it stays in the memory above.
-    pub(super) offered: Option<Offered>,
+    pub(super) parts: Vec<(Mark, SharedNumbers)>,
+    /// The offer of these vectors.
+    pub(super) offered: Option<Offer>,
     pub(super) may_offer: bool,
     /// The host has got something large before, so it has said whether this process may offer.
     pub(super) has_sent_large: bool,
     /// Maximum size of a result.
-    limit: usize,
+    pub(super) limit: usize,
     /// The worker's process, as opposed to a fork of it.
     origin: Origin,
 }
@@ -68,9 +63,12 @@ impl Calls {
         }
     }
 
-    /// Returns a store that also [offers](Offered) values, if this process may.
+    /// Returns a store that also [offers](Offer) values, if this process may and the host reads its
+    /// memory.
     pub(super) fn offering_store<'a>(&self, arenas: Option<&'a Arenas>) -> Store<'a> {
-        Store { offers: self.may_offer, ..self.store(arenas) }
+        let may_offer = self.may_offer && self.has_sent_large;
+        let offers = may_offer && arenas.is_some_and(|arenas| arenas.results.is_reached());
+        Store { offers, ..self.store(arenas) }
     }
 }
 
@@ -82,8 +80,8 @@ pub(super) struct Store<'a> {
     offers: bool,
     /// The place of the value of the current call, if it is stored.
     location: Cell<Option<Location>>,
-    /// The offer of the value of the current call, if it stays where it is.
-    offered: RefCell<Option<Offered>>,
+    /// The offer of the numbers that are the value of the current call, and the bytes before them.
+    pub(super) offered: RefCell<Option<(Offer, Vec<u8>)>>,
 }
 
 impl Store<'_> {
@@ -91,7 +89,7 @@ impl Store<'_> {
     pub(super) fn put(&self, parts: &[&[u8]]) -> Option<Location> {
         self.origin.end_copy();
         let (offset, length) = self.arenas?.results.put(parts)?;
-        Some(Location { offset: offset as u64, length: length as u64 })
+        Some(Location::of(offset, length))
     }
 
     /// Stores the value of the current call, which is kept if it is offered. Returns `false` if
@@ -100,20 +98,15 @@ impl Store<'_> {
         if let [prefix, bytes] = parts
             && let Some(offer) = self.offer(bytes.len())
         {
-            let is_counted = !prefix.is_empty();
-            *self.offered.borrow_mut() = Some(Offered::new(offer, Kept::Leftover { is_counted }));
+            *self.offered.borrow_mut() = Some((offer, prefix.to_vec()));
             return true;
         }
         self.location.set(self.put(parts));
         self.location.get().is_some()
     }
 
-    /// Returns `true` if values may be offered, and the host reads the memory of this process.
-    fn is_reached(&self) -> bool {
-        self.offers && self.arenas.is_some_and(|arenas| arenas.results.is_reached())
-    }
-
-    fn offer(&self, length: usize) -> Option<Offer> {
+    /// Returns an offer of numbers, unless the host has to get them in another way.
+    pub(super) fn offer(&self, length: usize) -> Option<Offer> {
         self.origin.end_copy();
         self.arenas.filter(|_| self.offers)?.results.offer(length)
     }
@@ -122,8 +115,8 @@ impl Store<'_> {
     pub(super) fn outcome<'a>(&self, uncommon: Uncommon, value: &'a [u8]) -> Outcome<'a> {
         match uncommon {
             Uncommon::Outcome(outcome) => outcome,
-            Uncommon::WithBuffers => {
-                buffers::outcome(value, self.arenas.map(|arenas| &*arenas.results))
+            Uncommon::Segmented(offer) => {
+                buffers::outcome(value, self.arenas.map(|arenas| &*arenas.results), offer)
             }
         }
     }
@@ -137,8 +130,9 @@ pub(super) type Answer = Option<Box<Uncommon>>;
 /// An outcome other than a value in a message.
 pub(super) enum Uncommon {
     Outcome(Outcome<'static>),
-    /// The value ends with a list of shared buffers. See [`Store::outcome`].
-    WithBuffers,
+    /// The value ends with a list of segments, whose numbers may be offered by this block. See
+    /// [`Store::outcome`].
+    Segmented(Option<u64>),
 }
 
 impl Uncommon {
@@ -158,7 +152,7 @@ pub(super) struct Caller<'a> {
     store: &'a Store<'a>,
     slots: &'a SlotTable,
     invocation: Invocation<'a>,
-    offered: &'a mut Option<Offered>,
+    offered: &'a mut Option<Offer>,
     has_sent_large: &'a mut bool,
 }
 
@@ -174,9 +168,7 @@ impl<'a> Caller<'a> {
     ) -> Self {
         let Calls { result, leftover, parts, offered, has_sent_large, limit, .. } = calls;
         let mut invocation = Invocation::new(&[], result, *limit);
-        if *has_sent_large && store.is_reached() {
-            invocation.parts = Some(parts);
-        }
+        invocation.parts = store.offers.then_some(parts);
         // Items have no entry of their own.
         invocation.present = run.chunk.is_none().then(|| slots.present());
         invocation.store_large = Some(put);
@@ -187,9 +179,9 @@ impl<'a> Caller<'a> {
         Self { run, has_details, store, slots, invocation, offered, has_sent_large }
     }
 
-    /// Sets the argument of the next call, or its parts, if it has memory of its own.
-    pub(super) fn set_owned(&mut self, owned: Option<OwnedArgument>) {
-        self.invocation.owned = owned;
+    /// Sets the numbers that are apart from the argument of the next call.
+    pub(super) fn set_arrived(&mut self, arrived: Vec<(Mark, Numbers)>) {
+        self.invocation.arrived = arrived;
     }
 
     /// Returns the encoded value of the last call, if it has returned one.
@@ -212,13 +204,13 @@ impl<'a> Caller<'a> {
         lent: &mut Lent,
     ) -> Answer {
         self.invocation.result.clear();
-        self.invocation.has_buffers = false;
+        self.invocation.has_segments = false;
         if self.has_details {
             context::set_details(self.run);
         }
         let store = self.store;
-        let performed = if self.run.has_buffers {
-            self.perform_with_buffers(entry, id, argument, lent)
+        let performed = if self.run.has_segments {
+            self.perform_segmented(entry, id, argument, lent)
         } else {
             self.invocation.argument = argument;
             perform(entry, id, (self.run.attempt, store, self.slots), &mut self.invocation)
@@ -228,11 +220,10 @@ impl<'a> Caller<'a> {
         if self.has_details {
             context::clear_details();
         }
-        let Invocation { result, parts, has_buffers, .. } = &self.invocation;
+        let Invocation { result, has_segments, .. } = &self.invocation;
         let is_in_message = matches!(performed, Ok(Ok(())))
             && result.len() < ARENA_THRESHOLD
-            && !has_buffers
-            && parts.as_ref().is_none_or(|parts| parts.is_empty())
+            && !has_segments
             && store.location.get().is_none()
             && store.offered.borrow().is_none();
         if is_in_message {
@@ -243,9 +234,9 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Calls a function whose argument has shared buffers.
+    /// Calls a function whose argument has segments.
     #[cold]
-    fn perform_with_buffers(
+    fn perform_segmented(
         &mut self,
         entry: EntryPoint,
         id: TaskId,
@@ -262,8 +253,8 @@ impl<'a> Caller<'a> {
         invocation.with_buffers = Some(&with_buffers);
         let performed =
             perform(entry, id, (self.run.attempt, self.store, self.slots), &mut invocation);
-        let has_buffers = invocation.has_buffers;
-        self.invocation.has_buffers = has_buffers;
+        let has_segments = invocation.has_segments;
+        self.invocation.has_segments = has_segments;
         performed
     }
 }
@@ -297,40 +288,25 @@ fn perform(
     })
 }
 
-/// Offers the vectors in the value, if it is encoded without them, or puts them into it.
-fn offer_parts(store: &Store<'_>, invocation: &mut Invocation<'_>) -> Result<(), Box<EntryError>> {
-    let Some(parts) = invocation.parts.as_ref().filter(|parts| !parts.is_empty()) else {
-        return Ok(());
-    };
-    let total = Table::of(invocation.result).map_or(0, |table| table.joined_length());
-    if let Some(offer) = store.offer(total.max(OFFERED)) {
-        *store.offered.borrow_mut() = Some(Offered::new(offer, Kept::Parts));
-        return Ok(());
-    }
-    let joined = parts::join(invocation.result, parts, type_name::<SharedNumbers>());
-    *invocation.result = joined.map_err(|error| EntryError::Result(chain(&error)))?;
-    Ok(())
-}
-
 #[cold]
 fn uncommon(
     answer: Performed,
     store: &Store<'_>,
     invocation: &mut Invocation<'_>,
-    slot: &mut Option<Offered>,
+    slot: &mut Option<Offer>,
 ) -> Answer {
-    let answer = answer.map(|performed| performed.and_then(|()| offer_parts(store, invocation)));
-    let (location, offered) = (store.location.take(), store.offered.take());
+    let (location, early) = (store.location.take(), store.offered.take());
+    let answer = answer.map(|performed| {
+        let offered = performed.map(|()| store.offer_parts(invocation, early));
+        offered?.map_err(|error| Box::new(EntryError::Result(chain(&error))))
+    });
     Some(match answer {
-        Ok(Ok(())) if invocation.has_buffers => Box::new(Uncommon::WithBuffers),
-        Ok(Ok(())) => {
-            let whole = || Some(Offered::new(store.offer(invocation.result.len())?, Kept::Result));
-            let offered = if location.is_some() { None } else { offered.or_else(whole) };
-            if let Some(offered) = offered {
-                let outcome = offered.outcome(invocation.result, invocation.leftover.as_deref());
-                *slot = Some(offered);
-                return Some(Uncommon::boxed(outcome));
-            }
+        Ok(Ok(offer)) if invocation.has_segments => {
+            *slot = offer;
+            let block = slot.as_ref().map(|offer| offer.offset() as u64);
+            Box::new(Uncommon::Segmented(block))
+        }
+        Ok(Ok(_)) => {
             let location = location.or_else(|| store.put(&[invocation.result]));
             Uncommon::boxed(Outcome::InArena(location?))
         }

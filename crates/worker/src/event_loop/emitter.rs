@@ -64,11 +64,11 @@ impl<S: LinkSender> Outlet for ArenaOutlet<'_, '_, S> {
         }
     }
 
-    fn send(&mut self, parts: &[&[u8]], has_buffers: bool) -> Result<(), Refusal> {
+    fn send(&mut self, parts: &[&[u8]], has_segments: bool) -> Result<(), Refusal> {
         self.store.origin.end_copy();
-        if has_buffers {
+        if has_segments {
             let item = parts.concat();
-            return self.emitter.send(self.store.outcome(Uncommon::WithBuffers, &item));
+            return self.emitter.send(self.store.outcome(Uncommon::Segmented(None), &item));
         }
         let is_large = parts.iter().map(|part| part.len()).sum::<usize>() >= ARENA_THRESHOLD;
         let stored = if is_large { self.store.put(parts) } else { None };

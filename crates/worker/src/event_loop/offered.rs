@@ -1,104 +1,99 @@
-//! Values that stay in this process's memory until the host has copied them.
+//! Values of which numbers stay in this process's memory until the host has copied them.
 
-use brigade_sys::arena::Offer;
-use brigade_sys::numbers::Numbers;
-use brigade_wire::{Outcome, codec};
-use std::any::type_name;
+use std::mem::take;
+use std::sync::Arc;
 
-use super::caller::{Calls, Store};
+use brigade_sys::arena::{OFFERED, Offer};
+use brigade_sys::executable::Invocation;
+use brigade_sys::numbers::{Mark, Numbers, SharedNumbers};
+use brigade_wire::codec::chain;
+use brigade_wire::codec::parts::{MARK_OF_END, joined_length};
+use brigade_wire::segments::{self, Apart, Segment};
+use brigade_wire::{MessageError, Outcome};
 
-/// A value that the host copies from the memory of the [calls](Calls), which stays as it is until
-/// then.
-pub(super) struct Offered {
-    offer: Offer,
-    memory: Kept,
-}
+use super::caller::{Calls, Store, Uncommon};
 
-/// The memory of a value.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Kept {
-    /// [`Calls::result`], with the whole encoded value.
-    Result,
-    /// [`Calls::leftover`]. The encoded value begins with how many numbers these are if they are
-    /// counted.
-    Leftover { is_counted: bool },
-    /// [`Calls::parts`]. The value in [`Calls::result`] is encoded without them.
-    Parts,
-}
-
-impl Offered {
-    pub(super) fn new(offer: Offer, memory: Kept) -> Self {
-        Self { offer, memory }
-    }
-
-    pub(super) fn outcome(&self, result: &[u8], leftover: Option<&Numbers>) -> Outcome<'static> {
-        let (bytes, counted) = match (self.memory, leftover) {
-            (Kept::Leftover { is_counted }, Some(numbers)) => {
-                (numbers.as_bytes(), is_counted.then(|| numbers.unit()))
+impl Store<'_> {
+    /// Offers the parts of a value, or a large one as its only part. `early` is the offer of one
+    /// whose numbers are the leftover, and the bytes that precede them. Without an offer, the parts
+    /// are put into the value.
+    pub(super) fn offer_parts(
+        &self,
+        invocation: &mut Invocation<'_>,
+        early: Option<(Offer, Vec<u8>)>,
+    ) -> Result<Option<Offer>, MessageError> {
+        let Invocation { result, limit, parts, leftover, has_segments, .. } = invocation;
+        let Some(parts) = parts.as_deref_mut() else { return Ok(None) };
+        if !parts.is_empty() {
+            let lengths = parts.iter().map(|(mark, part)| (*mark, part.as_bytes().len()));
+            let offer = self.offer(joined_length(result.len(), lengths).max(OFFERED));
+            if offer.is_none() {
+                put_in(result, parts, *limit)?;
             }
-            _ => (result, None),
-        };
-        Outcome::Offered(brigade_wire::Offered {
-            block: self.offer.offset() as u64,
-            address: bytes.as_ptr().expose_provenance() as u64,
-            length: bytes.len() as u64,
-            counted,
-            in_parts: matches!(self.memory, Kept::Parts),
-        })
-    }
-
-    /// Blocks until the host does not need the memory any more. Returns the outcome to send in
-    /// place of the first one if the host could not copy the value.
-    pub(super) fn wait<'a>(self, store: &Store<'_>, calls: &'a mut Calls) -> Option<Outcome<'a>> {
-        if self.offer.wait() {
-            return None;
+            return Ok(offer);
         }
+        let (offer, head, numbers) = match (early, leftover) {
+            (Some((offer, prefix)), Some(leftover)) => (offer, prefix, take(*leftover)),
+            _ if *has_segments => return Ok(None),
+            _ => match self.offer(result.len()) {
+                Some(offer) => (offer, Vec::new(), Numbers::of(take(*result))),
+                None => return Ok(None),
+            },
+        };
+        let part = SharedNumbers::of(Arc::new(numbers));
+        **result = head;
+        segments::append(
+            result,
+            &[Segment::Apart(Apart::of(MARK_OF_END, &part, true))],
+            usize::MAX,
+        )?;
+        parts.push((MARK_OF_END, part));
+        *has_segments = true;
+        Ok(Some(offer))
+    }
+}
+
+impl Calls {
+    /// Returns the outcome with the last value and its parts in it, which the host could not copy.
+    pub(super) fn refused(&mut self, store: &Store<'_>) -> Outcome<'_> {
         tracing::debug!(
             "the host cannot read this worker's memory, and gets a result through its own"
         );
-        Some(self.memory.stored(store, calls))
+        match put_in(&mut self.result, &mut self.parts, self.limit) {
+            Ok(()) => store.outcome(Uncommon::Segmented(None), &self.result),
+            Err(error) => Outcome::ResultCodec(chain(&error)),
+        }
     }
 }
 
-impl Kept {
-    /// Returns the outcome with a copy of the value.
-    fn stored<'a>(self, store: &Store<'_>, calls: &'a mut Calls) -> Outcome<'a> {
-        if let Self::Parts = self {
-            match codec::parts::join(&calls.result, &calls.parts, type_name::<Numbers>()) {
-                Ok(joined) => calls.result = joined,
-                Err(error) => return Outcome::ResultCodec(codec::chain(&error)),
-            }
-        }
-        let Self::Leftover { is_counted } = self else {
-            let location = store.put(&[&calls.result]);
-            return location.map_or(Outcome::Value(&calls.result), Outcome::InArena);
-        };
-        let (prefix, bytes) = codec::parts_of_numbers(&calls.leftover);
-        let prefix = if is_counted { prefix.as_slice() } else { &[] };
-        if let Some(location) = store.put(&[prefix, bytes]) {
-            return Outcome::InArena(location);
-        }
-        calls.result.clear();
-        calls.result.extend_from_slice(prefix);
-        calls.result.extend_from_slice(bytes);
-        calls.leftover = Numbers::default();
-        Outcome::Value(&calls.result)
-    }
+/// Puts parts into their value.
+fn put_in(
+    result: &mut Vec<u8>,
+    parts: &mut Vec<(Mark, SharedNumbers)>,
+    limit: usize,
+) -> Result<(), MessageError> {
+    let parts = take(parts);
+    let mut bytes = parts.iter().map(|(_, part)| part.as_bytes());
+    let mut joined = Vec::new();
+    let of = |segment: &Segment<'_>| segment.apart().and_then(|_| bytes.next());
+    segments::put_in(result, of, &mut joined, limit)?;
+    *result = joined;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd;
-    use std::sync::Arc;
 
     use brigade_sys::arena::{self, OFFERED, ResultArena, ResultView};
     use brigade_sys::control::ControlSocket;
-
+    use brigade_wire::codec;
     use brigade_wire::codec::packed::Packed;
-    use brigade_wire::codec::parts::{Addresses, encode_in_parts};
+    use brigade_wire::codec::parts::encode_in_parts;
 
     use super::*;
     use crate::arenas::Arenas;
+    use crate::buffers;
     use crate::control::Control;
 
     /// Returns the host's end of an arena of `bytes` bytes, and the arenas of this process as its
@@ -114,70 +109,68 @@ mod tests {
         (host, Arenas::of_results(results, &control))
     }
 
-    /// Returns the outcome that follows a refusal of this value.
-    fn refused(
-        host: &Arc<ResultView>,
-        arenas: &Arenas,
-        calls: &mut Calls,
-        memory: Kept,
-    ) -> Vec<u8> {
-        let store = calls.offering_store(Some(arenas));
-        let offered = Offered::new(arenas.results.offer(OFFERED).unwrap(), memory);
-        let loan = host.loan_buffer(offered.offer.offset(), 0).unwrap();
+    /// Returns the value that follows the refusal of one, which `encode` encodes.
+    fn refused(room: usize, encode: impl FnOnce(&Store<'_>, &mut Invocation<'_>)) -> Vec<u8> {
+        let (host, arenas) = arenas(room);
+        let mut calls = Calls::new(usize::MAX);
+        calls.has_sent_large = true;
+        let store = calls.offering_store(Some(&arenas));
+        let Calls { result, parts, leftover, .. } = &mut calls;
+        let mut invocation = Invocation::new(&[], result, usize::MAX);
+        invocation.parts = Some(parts);
+        invocation.leftover = Some(leftover);
+        encode(&store, &mut invocation);
+        let early = store.offered.take();
+        let offer = store.offer_parts(&mut invocation, early).unwrap().unwrap();
+        assert!(invocation.has_segments);
+        let loan = host.loan_buffer(offer.offset(), 0).unwrap();
         loan.refuse();
         drop(loan);
-        match offered.wait(&store, calls).unwrap() {
-            Outcome::InArena(location) => {
+        assert!(!offer.wait());
+        let Outcome::Segmented(segmented) = calls.refused(&store) else { panic!("a value") };
+        let (encoded, segments) = segments::split(segmented.payload).unwrap();
+        assert_eq!((segmented.offer, segments.len()), (None, 0));
+        match segmented.location {
+            Some(location) => {
                 let [offset, length] =
                     [location.offset, location.length].map(|it| usize::try_from(it).unwrap());
                 host.loan(offset, length).unwrap().copy_to_vec(0, length)
             }
-            Outcome::Value(value) => value.to_vec(),
-            other => panic!("{other:?}"),
+            None => encoded.to_vec(),
         }
+    }
+
+    fn encoded<T: serde::Serialize + 'static>(value: &T) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        codec::encode(value, &mut bytes, usize::MAX).unwrap();
+        bytes
     }
 
     #[test]
     fn a_refused_value_is_sent_through_the_arena_or_the_link() {
         for room in [8 * OFFERED, OFFERED + (1 << 16)] {
-            let counted = Kept::Leftover { is_counted: true };
-            let bytes = Kept::Leftover { is_counted: false };
-            for memory in [Kept::Result, counted, bytes, Kept::Parts] {
-                let (host, arenas) = arenas(room);
-                let mut calls = Calls::new(usize::MAX);
-                let value = vec![7_u8; OFFERED + (1 << 17)];
-                let numbers = vec![7_u32; value.len() / 4];
-                let mut expected = Vec::new();
-                match memory {
-                    Kept::Leftover { is_counted: true } => {
-                        codec::encode(&numbers, &mut expected, usize::MAX).unwrap();
-                        calls.leftover = Numbers::of(numbers);
-                    }
-                    Kept::Leftover { is_counted: false } => {
-                        expected.clone_from(&value);
-                        calls.leftover = Numbers::of(value);
-                    }
-                    Kept::Parts => {
-                        let value = ("x".to_owned(), Packed::new(numbers));
-                        codec::encode(&value, &mut expected, usize::MAX).unwrap();
-                        let Calls { result, parts, .. } = &mut calls;
-                        encode_in_parts(
-                            &value,
-                            result,
-                            usize::MAX,
-                            (usize::MAX, Addresses::Named),
-                            Some(parts),
-                        )
-                        .unwrap();
-                        assert_eq!(calls.parts.len(), 1);
-                    }
-                    Kept::Result => {
-                        expected.clone_from(&value);
-                        calls.result = value;
-                    }
-                }
-                assert!(refused(&host, &arenas, &mut calls, memory) == expected, "{memory:?}");
-            }
+            let numbers = vec![7_u32; (OFFERED + (1 << 17)) / 4];
+            let packed = ("x".to_owned(), Packed::new(numbers.clone()));
+            let words = vec!["seven".to_owned(); OFFERED / 4];
+
+            let whole = refused(room, |store, invocation| {
+                let (prefix, bytes) = codec::contiguous_parts(&numbers).unwrap();
+                assert!(store.put_value(&[prefix.as_slice(), bytes]));
+                **invocation.leftover.as_mut().unwrap() = Numbers::of(numbers.clone());
+            });
+            assert!(whole == encoded(&numbers));
+            let parts = refused(room, |_, invocation| {
+                let Invocation { result, parts: Some(parts), has_segments, .. } = invocation else {
+                    panic!("parts")
+                };
+                encode_in_parts(&packed, result, usize::MAX, usize::MAX, Some(parts)).unwrap();
+                assert_eq!(parts.len(), 1);
+                buffers::append(Box::default(), parts, result, usize::MAX, "").unwrap();
+                *has_segments = true;
+            });
+            assert!(parts == encoded(&packed));
+            let other = refused(room, |_, invocation| *invocation.result = encoded(&words));
+            assert!(other == encoded(&words));
         }
     }
 }

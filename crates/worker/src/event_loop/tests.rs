@@ -96,8 +96,7 @@ impl Host {
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
             location: None,
-            kept: None,
-            has_buffers: false,
+            has_segments: false,
             trace_context: None,
             granted: None,
             argument,
@@ -117,7 +116,7 @@ impl Host {
             FromWorker::Skipped { task, .. } => (task, Answer::Skipped),
             FromWorker::Item(item) => panic!("an item without a chunk: {item:?}"),
             FromWorker::Keeps(_) | FromWorker::Releases(_) => panic!("no task has buffers"),
-            FromWorker::Wants(_) => panic!("no argument was kept"),
+            FromWorker::Wants(_) => panic!("no argument has parts"),
             FromWorker::Finished(finished) => {
                 assert!(finished.run_time > Duration::ZERO);
                 (finished.task, answer(finished.outcome))
@@ -146,7 +145,7 @@ impl Host {
         function: Function<'_>,
         chunk: Chunk,
         argument: &[u8],
-        has_buffers: bool,
+        has_segments: bool,
     ) {
         let (task, attempt, ring_index) = (TaskId::new(700), Attempt::first(), 0);
         self.slots.reset_items(ring_index);
@@ -159,8 +158,7 @@ impl Host {
             chunk: Some(chunk),
             limits: brigade_wire::RunLimits::NONE,
             location: None,
-            kept: None,
-            has_buffers,
+            has_segments,
             trace_context: None,
             granted: None,
             argument,
@@ -183,7 +181,7 @@ impl Host {
                 }
                 FromWorker::Skipped { .. } => panic!("skipped"),
                 FromWorker::Keeps(_) | FromWorker::Releases(_) => panic!("no task has buffers"),
-                FromWorker::Wants(_) => panic!("no argument was kept"),
+                FromWorker::Wants(_) => panic!("no argument has parts"),
             }
         }
     }
@@ -214,8 +212,8 @@ impl Host {
 fn answer(outcome: Outcome<'_>) -> Answer {
     match outcome {
         Outcome::Value(bytes) => Answer::Value(bytes.to_vec()),
-        Outcome::InArena(_) | Outcome::Offered(_) => panic!("there is no arena"),
-        Outcome::Buffered(_) => panic!("no task returns buffers"),
+        Outcome::InArena(_) => panic!("there is no arena"),
+        Outcome::Segmented(_) => panic!("no task returns buffers"),
         Outcome::Panicked(report) => Answer::Failed(Failure::Panic, report.message),
         Outcome::ArgumentCodec(text) => Answer::Failed(Failure::Argument, text),
         Outcome::ResultCodec(text) => Answer::Failed(Failure::Result, text),
@@ -504,8 +502,7 @@ fn a_task_with_a_stale_or_invalid_slot_is_skipped() {
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
             location: None,
-            kept: None,
-            has_buffers: false,
+            has_segments: false,
             trace_context: None,
             granted: None,
             argument: &[],

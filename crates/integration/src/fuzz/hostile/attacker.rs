@@ -92,7 +92,7 @@ fn act(worker: &mut Worker, frame: &Frame, random: &mut Random) {
         2 | 3 => lies::finish(worker, frame, random),
         4 => lies::emit(worker, frame, random),
         5 => lies::distorted(worker, frame, random),
-        6 => lies::buffers(worker, frame, random),
+        6 => lies::segmented(worker, frame, random),
         7 => lies::value_in_an_arena(worker, frame, random),
         8 => scribble(&worker.segment, random),
         9 => {

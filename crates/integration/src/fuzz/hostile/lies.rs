@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
+use brigade_sys::numbers::Unit;
 use brigade_testkit::Random;
-use brigade_wire::buffers::{self as lists, Buffer, File};
 use brigade_wire::handshake::{Answer, FromWorkerControl, ServerProgram, Token};
+use brigade_wire::segments::{self, Apart, Segment};
+use brigade_wire::shared::ArenaRef;
 use brigade_wire::{
-    Attempt, Buffered, Finished, FromWorker, Item, Location, Outcome, PanicReport, TaskId,
+    Attempt, Finished, FromWorker, Item, Location, Outcome, PanicReport, Segmented, TaskId,
 };
 
 use crate::liar::{Frame, Worker};
@@ -163,32 +165,37 @@ pub(super) fn distorted(worker: &mut Worker, frame: &Frame, random: &mut Random)
     worker.send_bytes(&bytes, &[]);
 }
 
-fn buffer<'a>(bytes: &'a [u8], random: &mut Random) -> Buffer<'a> {
-    match random.within(0..4) {
-        0 => Buffer::Inline(bytes),
-        1 => Buffer::Argument(location(random)),
-        2 => Buffer::Result(location(random)),
+fn segment<'a>(bytes: &'a [u8], random: &mut Random) -> Segment<'a> {
+    match random.within(0..5) {
+        0 => Segment::Inline(bytes),
+        1 => Segment::Argument(location(random)),
+        2 => Segment::Result(location(random)),
+        3 => {
+            let address = word(random);
+            Segment::Apart(Apart { mark: [1; 16], address, length: 50, unit: Unit::BYTE })
+        }
         _ => {
-            let file = File { inode: word(random), size: word(random) };
-            Buffer::Foreign(file, location(random))
+            let (inode, length) = (word(random), word(random));
+            Segment::Foreign(ArenaRef { inode, length }, location(random))
         }
     }
 }
 
-/// Names buffers, as parts of a value, as kept, and as released.
-pub(super) fn buffers(worker: &mut Worker, frame: &Frame, random: &mut Random) {
+/// Names segments, as those of a value, as kept, and as released.
+pub(super) fn segmented(worker: &mut Worker, frame: &Frame, random: &mut Random) {
     let bytes = noise(random, 100);
     let count = *random.choose(&[0, 1, 3, 4000]);
-    let all: Vec<_> = (0..count).map(|_| buffer(&bytes, random)).collect();
+    let all: Vec<_> = (0..count).map(|_| segment(&bytes, random)).collect();
     let mut list = bytes.clone();
-    let _ = lists::append(&mut list, &all, 1 << 20);
+    let _ = segments::append(&mut list, &all, 1 << 20);
     match random.within(0..3) {
         0 => worker.send(&FromWorker::Keeps(&list)),
         1 => worker.send(&FromWorker::Releases(&list)),
         _ => {
             let location = random.chance(30).then(|| location(random));
-            let buffered = Buffered { location, payload: &list };
-            worker.finish(frame, Outcome::Buffered(Box::new(buffered)));
+            let offer = random.chance(30).then(|| word(random));
+            let value = Segmented { location, offer, payload: &list };
+            worker.finish(frame, Outcome::Segmented(Box::new(value)));
         }
     }
 }

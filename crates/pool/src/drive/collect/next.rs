@@ -11,7 +11,7 @@ use crate::buffers::{Kept, Reachable};
 use crate::cell::TaskCell;
 use crate::drive::deferred::Deferred;
 use crate::drive::large::{Large, Offer, Want};
-use crate::drive::outcome::{EventData, finish_chunk, finished_event, take_item};
+use crate::drive::outcome::{EventData, decode_segmented, finish_chunk, finished_event, take_item};
 use crate::drive::shared::Shared;
 
 /// The consequence of a message.
@@ -60,10 +60,13 @@ pub(super) fn next_event(
                 continue;
             }
             FromWorker::Finished(finished) => {
-                if let Outcome::Offered(offered) = finished.outcome {
+                if let Outcome::Segmented(segmented) = &finished.outcome
+                    && let Some(block) = segmented.offer
+                {
+                    let value = decode_segmented(segmented, due, reachable)?;
                     let limit = shared.config.supervisor.message_limit;
                     let is_task = due.is_some_and(|task| !task.is_chunk());
-                    let offer = Offer::new(offered, &finished, is_task, results, limit)?;
+                    let offer = Offer::new(block, value, &finished, is_task, results, limit)?;
                     Next::Large(Box::new(Large::Value(offer)))
                 } else {
                     let end = finish_chunk(worker, due, &finished)?;
@@ -71,8 +74,8 @@ pub(super) fn next_event(
                 }
             }
             FromWorker::Wants(wanted) => {
-                let bytes = due.and_then(TaskCell::kept_bytes);
-                Next::Large(Box::new(Large::Argument(Want::new(&wanted, bytes, results)?)))
+                let kept = due.and_then(TaskCell::kept_parts);
+                Next::Large(Box::new(Large::Argument(Want::new(&wanted, kept, results)?)))
             }
             FromWorker::Keeps(buffers) => {
                 kept.keep(buffers, |key| due?.buffer(key))?;
