@@ -1,10 +1,10 @@
 //! The state of a whole queue, for people and for their tools.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use async_nats::jetstream::{self, stream::Stream};
+use brigade_sys::debug_fields;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
@@ -104,13 +104,7 @@ impl ClusterMonitor {
     }
 }
 
-impl fmt::Debug for ClusterMonitor {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("ClusterMonitor")
-            .field("queue", self.names.queue())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(impl ClusterMonitor { |it| queue: it.names.queue() });
 
 async fn fetch(client: &Client, names: &Names, queue: &str) -> Result<ClusterStatus, ClusterError> {
     let jetstream = jetstream::new(client.clone());

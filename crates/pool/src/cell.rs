@@ -2,13 +2,13 @@
 
 mod create;
 
-use std::fmt;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use brigade_scheduler::{TaskData, TaskKey, TaskRef};
+use brigade_sys::debug_fields;
 use brigade_task::backend::{self, Backend, CompletionQueue, Content, Promise};
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, Chunk, Function, TaskId};
@@ -129,11 +129,7 @@ impl Attributes {
     }
 }
 
-impl fmt::Debug for Attributes {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Attributes").field("rare", &self.rare).finish_non_exhaustive()
-    }
-}
+debug_fields!(impl Attributes { rare });
 
 impl backend::Facts for Facts {
     type Argument = LargeArgument;

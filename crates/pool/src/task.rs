@@ -1,11 +1,11 @@
 //! The builder of a single task: its function and its settings.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::{Constraints, Retry};
+use brigade_sys::{debug_fields, setters};
 use brigade_task::Data;
 use brigade_task::function::Target;
 use brigade_wire::codec;
@@ -104,72 +104,46 @@ impl TaskOptions {
     }
 }
 
-impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
-    #[inline]
-    pub(crate) fn new(pool: &'pool Pool, target: &Target<'_>) -> Self {
-        let function = FunctionRef::to(target, pool.shared().runs_other_command());
-        let with = |label| TaskOptions { label: Some(label), ..TaskOptions::default() };
-        let options = label_of(target).map(|label| Box::new(with(label)));
-        Self { pool, function, options, types: PhantomData }
-    }
-
-    fn options(&mut self) -> &mut TaskOptions {
-        self.options.get_or_insert_default()
-    }
+setters! {
+    impl<A: Data, R: Data> TaskBuilder<'_, A, R>;
 
     /// Limits the run time of the task.
     ///
     /// If the task exceeds it, the worker is killed, and the outcome is
     /// [`DeadlineExceeded`](crate::TaskErrorKind::DeadlineExceeded). A result that was complete
     /// before that still counts.
-    pub fn deadline(mut self, limit: Duration) -> Self {
-        self.options().deadlines.hard = Some(limit);
-        self
-    }
+    pub fn deadline(self, limit: Duration) { self.options().deadlines.hard = Some(limit) }
 
     /// Sets the run time after which `worker::cancelled()` returns `true` in the task, so that it
     /// can clean up and return.
     ///
     /// If the task has not returned by its [`deadline`](Self::deadline), or, without one, within
     /// the pool's [`stop_grace`](crate::PoolBuilder::stop_grace), its worker is killed.
-    pub fn soft_deadline(mut self, limit: Duration) -> Self {
-        self.options().deadlines.soft = Some(limit);
-        self
-    }
+    pub fn soft_deadline(self, limit: Duration) { self.options().deadlines.soft = Some(limit) }
 
     /// Limits the time from submission until a worker starts the task. When it is exceeded, the
     /// task fails without having run.
-    pub fn queue_deadline(mut self, limit: Duration) -> Self {
-        self.options().deadlines.queue = Some(limit);
-        self
-    }
+    pub fn queue_deadline(self, limit: Duration) { self.options().deadlines.queue = Some(limit) }
 
     /// Limits the processor time of the task, that of all its threads together. The outcome of a
     /// task that exceeds it is [`LimitExceeded`](crate::TaskErrorKind::LimitExceeded).
-    pub fn cpu_time(mut self, limit: Duration) -> Self {
-        self.options().deadlines.cpu = Some(limit);
-        self
-    }
+    pub fn cpu_time(self, limit: Duration) { self.options().deadlines.cpu = Some(limit) }
 
     /// Limits the memory of the task, in bytes above what its worker has when it begins. The
     /// outcome of a task that exceeds it is [`LimitExceeded`](crate::TaskErrorKind::LimitExceeded).
     ///
     /// The task runs in a worker that has no other task. The limit is exact if the pool has a
     /// [limit](crate::Limits::memory) too and makes control groups; see there.
-    pub fn memory(mut self, bytes: u64) -> Self {
-        self.options().deadlines.memory = Some(bytes);
-        self
-    }
+    pub fn memory(self, bytes: u64) { self.options().deadlines.memory = Some(bytes) }
 
     /// Adds an amount of a [resource](crate::PoolBuilder::resource) that the task takes while it
     /// runs. It starts when a worker is free and all that it needs is left. In a pause between two
     /// attempts it has nothing.
     ///
     /// If there is no such resource, or not as much of it in all, submitting the task is an error.
-    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
+    pub fn needs(self, resource: impl Into<String>, amount: u64) {
         let declared = &self.pool.shared().config.resources;
         self.options().needs.add(declared, resource.into(), amount);
-        self
     }
 
     /// Sets the priority. Tasks with a higher priority start first; tasks of equal priority start
@@ -178,17 +152,11 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// Each step of priority is worth ten seconds of waiting, so that no task waits forever. Tasks
     /// already sent to a worker, to hide the latency of the link, are not overtaken; that is up
     /// to four milliseconds of work, or one task of up to 50 ms.
-    pub fn priority(mut self, priority: i32) -> Self {
-        self.options().priority = priority;
-        self
-    }
+    pub fn priority(self, priority: i32) { self.options().priority = priority }
 
     /// Sets how many times the task is run again after its worker died while running it or its
     /// run-time deadline passed. Use it only for tasks that may safely run twice. Default: 0.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.options().set_retry(Retry::of(retries));
-        self
-    }
+    pub fn retries(self, retries: u32) { self.options().set_retry(Retry::of(retries)) }
 
     /// Sets how often, and after which pauses, the task is run again after its worker died while
     /// running it or its run-time deadline passed, and after other failures that
@@ -215,31 +183,33 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     /// assert_eq!(handle.wait()?, Ok(7));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.options().set_retry(retry);
-        self
-    }
+    pub fn retry(self, retry: Retry) { self.options().set_retry(retry) }
 
     /// Counts the attempts at the task on from those that were made elsewhere, as by other nodes of
     /// a cluster.
     #[doc(hidden)]
-    pub fn __earlier_attempts(mut self, number: u32) -> Self {
-        self.options().earlier_attempts = number;
-        self
-    }
+    pub fn __earlier_attempts(self, number: u32) { self.options().earlier_attempts = number }
 
     /// Runs the task again after a panic too, as often as [`retry`](Self::retry) or
     /// [`retries`](Self::retries) allows. After the last attempt the panic is the outcome.
-    pub fn retry_panics(mut self) -> Self {
-        self.options().retried_for.panics = true;
-        self
-    }
+    pub fn retry_panics(self) { self.options().retried_for.panics = true }
 
     /// Sets a label, which errors and events show. Default: the name of a key, and none for other
     /// functions.
-    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
-        self.options().label = Some(label.into());
-        self
+    pub fn label(self, label: impl Into<Arc<str>>) { self.options().label = Some(label.into()) }
+}
+
+impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
+    #[inline]
+    pub(crate) fn new(pool: &'pool Pool, target: &Target<'_>) -> Self {
+        let function = FunctionRef::to(target, pool.shared().runs_other_command());
+        let with = |label| TaskOptions { label: Some(label), ..TaskOptions::default() };
+        let options = label_of(target).map(|label| Box::new(with(label)));
+        Self { pool, function, options, types: PhantomData }
+    }
+
+    fn options(&mut self) -> &mut TaskOptions {
+        self.options.get_or_insert_default()
     }
 
     /// Submits the task. Blocks while the queue is full.
@@ -344,14 +314,13 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     }
 }
 
-impl<A, T, E> TaskBuilder<'_, A, Result<T, E>> {
+setters! {
+    impl<A, T, E> TaskBuilder<'_, A, Result<T, E>>;
+
     /// Runs the task again if its function returns an `Err` too, as often as
     /// [`retry`](Self::retry) or [`retries`](Self::retries) allows. After the last attempt the
     /// `Err` is the value of the task.
-    pub fn retry_errors(mut self) -> Self {
-        self.options.get_or_insert_default().retried_for.errors = true;
-        self
-    }
+    pub fn retry_errors(self) { self.options.get_or_insert_default().retried_for.errors = true }
 }
 
 /// Returns the label of a task unless it gets another one: the name of a key.
@@ -363,11 +332,4 @@ pub(crate) fn label_of(target: &Target<'_>) -> Option<Arc<str>> {
     }
 }
 
-impl<A, R> fmt::Debug for TaskBuilder<'_, A, R> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("TaskBuilder")
-            .field("function", &self.function)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(impl<A, R> TaskBuilder<'_, A, R> { function, options });

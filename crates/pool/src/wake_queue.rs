@@ -23,11 +23,11 @@ mod loom;
 mod tests;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
+use brigade_sys::debug_fields;
 use brigade_task::backend::Turn;
 
 use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Parker, ThreadId};
@@ -259,8 +259,4 @@ impl Drop for Seat {
     }
 }
 
-impl fmt::Debug for WakeQueue {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("WakeQueue").field("length", &self.length).finish_non_exhaustive()
-    }
-}
+debug_fields!(impl WakeQueue { length });

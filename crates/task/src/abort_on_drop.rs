@@ -1,10 +1,10 @@
 //! A handle that ends its task when it is dropped.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use brigade_sys::debug_fields;
 use serde::de::DeserializeOwned;
 
 use crate::backend::Facts;
@@ -51,8 +51,4 @@ impl<R, F: Facts> Drop for AbortOnDrop<R, F> {
     }
 }
 
-impl<R, F: Facts> fmt::Debug for AbortOnDrop<R, F> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("AbortOnDrop").field("handle", &self.handle).finish_non_exhaustive()
-    }
-}
+debug_fields!(impl<R, F: Facts> AbortOnDrop<R, F> { handle });

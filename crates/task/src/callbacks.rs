@@ -14,7 +14,6 @@
 //! executor, and no lock is taken under it.
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
 use std::mem;
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::debug_fields;
 use brigade_sys::fork::Origin;
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_wire::TaskId;
@@ -215,8 +215,4 @@ impl<V> Callback<V> {
     }
 }
 
-impl<V> fmt::Debug for Callback<V> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Callback").field("task", &self.task).finish_non_exhaustive()
-    }
-}
+debug_fields!(impl<V> Callback<V> { task });

@@ -3,11 +3,11 @@
 #[cfg(feature = "futures")]
 mod futures;
 
-use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brigade_sys::debug_fields;
 use brigade_sys::fork::Origin;
 
 use crate::backend::{Backend, Facts};
@@ -127,11 +127,8 @@ impl<R, F: Facts> ExactSizeIterator for AsCompleted<R, F> {}
 
 impl<R, F: Facts> FusedIterator for AsCompleted<R, F> {}
 
-impl<R, F: Facts> fmt::Debug for AsCompleted<R, F> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("AsCompleted")
-            .field("pending", &self.pending)
-            .field("total", &self.handles.len())
-            .finish_non_exhaustive()
+debug_fields! {
+    impl<R, F: Facts> AsCompleted<R, F> {
+        |it| pending: it.pending, total: it.handles.len()
     }
 }

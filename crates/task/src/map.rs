@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use brigade_base::Retry;
+use brigade_sys::{debug_fields, setters};
 use serde::de::DeserializeOwned;
 
 use crate::timeout::{NextUntil, Timeout};
@@ -28,25 +29,21 @@ pub trait Chunks: fmt::Debug {
 
     /// Returns the next result. `turn` takes the results to yield next out of those that have
     /// arrived.
-    fn next<R, T>(&mut self, turn: &mut T) -> Option<Result<R, TaskError>>
-    where
-        R: DeserializeOwned + 'static,
-        T: Turn<Self::Results>,
-    {
+    fn next<R: DeserializeOwned + 'static, T: Turn<Self::Results>>(
+        &mut self,
+        turn: &mut T,
+    ) -> Option<Result<R, TaskError>> {
         // Without a deadline there is no timeout.
         self.next_until(turn, None).ok().flatten()
     }
 
     /// Returns the next result like [`next`](Self::next), unless it has not arrived by the
     /// deadline. Takes no inputs after the deadline.
-    fn next_until<R, T>(
+    fn next_until<R: DeserializeOwned + 'static, T: Turn<Self::Results>>(
         &mut self,
         turn: &mut T,
         deadline: Option<Instant>,
-    ) -> Result<Option<Result<R, TaskError>>, TimedOut>
-    where
-        R: DeserializeOwned + 'static,
-        T: Turn<Self::Results>;
+    ) -> Result<Option<Result<R, TaskError>>, TimedOut>;
 
     /// Returns the position of the input whose value was returned last.
     fn position(&self) -> u64;
@@ -133,16 +130,15 @@ impl<C: Chunks, R, T: Default> Map<C, R, T> {
     }
 }
 
-impl<C: Chunks, R, T> Map<C, R, T> {
+setters! {
+    impl<C: Chunks, R, T> Map<C, R, T>;
+
     /// Sets the maximum number of inputs that are taken ahead of the yielded results. Values below
     /// 1 count as 1.
     ///
     /// The default is 128 inputs for each worker of a pool, or more as long as they take less than
     /// 16 MiB encoded; and 262,144 inputs on a cluster, or fewer if they take 64 MiB encoded.
-    pub fn window(mut self, items: usize) -> Self {
-        self.chunks.set(Setting::Window(items.max(1)));
-        self
-    }
+    pub fn window(self, items: usize) { self.chunks.set(Setting::Window(items.max(1))) }
 
     /// Sets the number of items that are sent at a time, however slowly the inputs come. Values
     /// below 1 count as 1.
@@ -151,24 +147,16 @@ impl<C: Chunks, R, T> Map<C, R, T> {
     /// once. A worker of a pool that turns out to be slow returns the items that it has not
     /// started. In a batch a chunk has 16 items by default, and later runs use the size of the
     /// first.
-    pub fn chunk(mut self, items: usize) -> Self {
-        self.chunks.set(Setting::Chunk(items.max(1)));
-        self
-    }
+    pub fn chunk(self, items: usize) { self.chunks.set(Setting::Chunk(items.max(1))) }
 
     /// Sets the hard deadline of each item, from the moment when it begins to run.
     ///
     /// In a pool, the items of a chunk share their time if its size is [fixed](Self::chunk).
-    pub fn deadline(mut self, limit: Duration) -> Self {
-        self.chunks.set(Setting::Deadline(limit));
-        self
-    }
+    pub fn deadline(self, limit: Duration) { self.chunks.set(Setting::Deadline(limit)) }
 
     /// Sets the number of additional attempts for each item whose worker dies or whose deadline
     /// passes.
-    pub fn retries(self, retries: u32) -> Self {
-        self.retry(Retry::of(retries))
-    }
+    pub fn retries(self, retries: u32) { self.chunks.set(Setting::Retry(Retry::of(retries))) }
 
     /// Sets the number of attempts for each item whose worker dies or whose deadline passes, and
     /// the pauses between them.
@@ -194,43 +182,32 @@ impl<C: Chunks, R, T> Map<C, R, T> {
     /// assert_eq!(pages?, [Ok(0), Ok(1), Ok(2), Ok(3)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.chunks.set(Setting::Retry(retry));
-        self
-    }
+    pub fn retry(self, retry: Retry) { self.chunks.set(Setting::Retry(retry)) }
 
     /// Runs an item again after a panic too, as often as [`retry`](Self::retry) or
     /// [`retries`](Self::retries) allows. Items that travel together run again once the last of
     /// them has ended.
-    pub fn retry_panics(mut self) -> Self {
-        self.chunks.set(Setting::RetryPanics);
-        self
-    }
+    pub fn retry_panics(self) { self.chunks.set(Setting::RetryPanics) }
 
     /// Does the same as `retry_errors` for results that are not decoded and are known to be those
     /// of a `Result`.
     #[doc(hidden)]
-    pub fn __retry_encoded_errors(mut self) -> Self {
-        self.chunks.set(Setting::RetryErrors);
-        self
-    }
+    pub fn __retry_encoded_errors(self) { self.chunks.set(Setting::RetryErrors) }
 
     /// Lets the chunks of a pool run one after the other, except those that run again.
     #[doc(hidden)]
-    pub fn __one_at_a_time(mut self) -> Self {
-        self.chunks.set(Setting::OneAtATime);
-        self
-    }
+    pub fn __one_at_a_time(self) { self.chunks.set(Setting::OneAtATime) }
 
     /// Adds an amount of a resource that is taken while items run. Those of a chunk, which run one
     /// after the other in one worker, share it.
     ///
     /// If there is no such resource, or not as much of it in all, each result is an error.
-    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
+    pub fn needs(self, resource: impl Into<String>, amount: u64) {
         self.chunks.set(Setting::Needs(resource.into(), amount));
-        self
     }
+}
 
+impl<C: Chunks, R, T> Map<C, R, T> {
     /// Yields each result with the position of its input, counted from 0.
     pub fn indexed(self) -> Indexed<Self> {
         Indexed::new(self)
@@ -268,38 +245,30 @@ impl<C: Chunks, V, E, T> Map<C, Result<V, E>, T> {
     }
 }
 
-impl<C: Seeded, R, T> Map<C, R, T> {
+setters! {
+    impl<C: Seeded, R, T> Map<C, R, T>;
+
     /// Sets a number of which `worker::seed()` is made in the map's tasks, together with the
     /// position of the input. So another run of the program gets the same seeds for the same
     /// inputs, however many workers it has, and whichever of them dies.
     ///
     /// A map by a key or a name cannot have one: its results are errors.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.chunks.set_seed(seed);
-        self
-    }
+    pub fn seed(self, seed: u64) { self.chunks.set_seed(seed) }
 }
 
-impl<C: Queued, R, T> Map<C, R, T> {
+setters! {
+    impl<C: Queued, R, T> Map<C, R, T>;
+
     /// Sets the priority of the items.
-    pub fn priority(mut self, priority: C::Priority) -> Self {
-        self.chunks.set_priority(priority);
-        self
-    }
+    pub fn priority(self, priority: C::Priority) { self.chunks.set_priority(priority) }
 
     /// Sets the requirements of the items on the node that runs them.
-    pub fn requires(mut self, requirements: C::Requirements) -> Self {
+    pub fn requires(self, requirements: C::Requirements) {
         self.chunks.set_requirements(requirements);
-        self
     }
 }
 
-impl<C, R, T> Iterator for Map<C, R, T>
-where
-    C: Chunks,
-    R: DeserializeOwned + 'static,
-    T: Turn<C::Results>,
-{
+impl<C: Chunks, R: DeserializeOwned + 'static, T: Turn<C::Results>> Iterator for Map<C, R, T> {
     type Item = Result<R, TaskError>;
 
     #[inline]
@@ -308,22 +277,13 @@ where
     }
 }
 
-impl<C, R, T> NextUntil for Map<C, R, T>
-where
-    C: Chunks,
-    R: DeserializeOwned + 'static,
-    T: Turn<C::Results>,
-{
+impl<C: Chunks, R: DeserializeOwned + 'static, T: Turn<C::Results>> NextUntil for Map<C, R, T> {
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Self::Item>, TimedOut> {
         self.chunks.next_until(&mut self.turn, deadline)
     }
 }
 
-impl<C: Chunks, R, T> fmt::Debug for Map<C, R, T> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Map").field("chunks", &self.chunks).finish_non_exhaustive()
-    }
-}
+debug_fields!(impl<C: Chunks, R, T> Map<C, R, T> { chunks });
 
 #[cfg(feature = "futures")]
 mod futures {
@@ -338,22 +298,14 @@ mod futures {
     #[doc(hidden)]
     pub trait PollChunks: Chunks {
         /// Returns the next result as [`next`](Chunks::next) does, for a future.
-        fn poll_next<R, T>(
+        fn poll_next<R: DeserializeOwned + 'static, T: Turn<Self::Results>>(
             &mut self,
             context: &Context<'_>,
             turn: &mut T,
-        ) -> Poll<Option<Result<R, TaskError>>>
-        where
-            R: DeserializeOwned + 'static,
-            T: Turn<Self::Results>;
+        ) -> Poll<Option<Result<R, TaskError>>>;
     }
 
-    impl<C, R, T> Map<C, R, T>
-    where
-        C: PollChunks,
-        R: DeserializeOwned + 'static,
-        T: Turn<C::Results>,
-    {
+    impl<C: PollChunks, R: DeserializeOwned + 'static, T: Turn<C::Results>> Map<C, R, T> {
         /// Returns the results as a `futures_core::Stream`, for any runtime.
         ///
         /// Polling takes inputs from the iterator, which should not block. It does not wait for
@@ -364,12 +316,7 @@ mod futures {
         }
     }
 
-    impl<C, R, T> PollNext for Map<C, R, T>
-    where
-        C: PollChunks,
-        R: DeserializeOwned + 'static,
-        T: Turn<C::Results>,
-    {
+    impl<C: PollChunks, R: DeserializeOwned + 'static, T: Turn<C::Results>> PollNext for Map<C, R, T> {
         fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
             self.chunks.poll_next(context, &mut self.turn)
         }

@@ -1,9 +1,9 @@
 //! The outcomes of a map's chunks, in the order of arrival.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 
+use brigade_sys::debug_fields;
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_task::TaskError;
 
@@ -43,10 +43,4 @@ impl Inbox {
     }
 }
 
-impl fmt::Debug for Inbox {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Inbox")
-            .field("arrived", &self.arrived.lock().len())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(impl Inbox { |it| arrived: it.arrived.lock().len() });

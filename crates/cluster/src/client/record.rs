@@ -1,11 +1,11 @@
 //! The client's record of a single task: the promise of its outcome. The driver stores it.
 
-use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
 use brigade_codec::CodecError;
 use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::debug_fields;
 use brigade_task::TaskError;
 use brigade_task::backend::sync::AtomicBool;
 use brigade_task::backend::{self, Backend, Content, Promise, Wait};
@@ -44,14 +44,7 @@ impl Facts {
     }
 }
 
-impl fmt::Debug for Facts {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Facts")
-            .field("id", &self.id)
-            .field("label", &self.label)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(impl Facts { id, label });
 
 /// Stores the outcome and wakes everybody who waits for it. A second one is ignored.
 pub(super) fn complete(record: &Record, outcome: Result<Bytes, TaskError>) {

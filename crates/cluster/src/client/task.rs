@@ -1,10 +1,10 @@
 //! The builder of a single task on a cluster.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_sys::{debug_fields, setters};
 use brigade_task::backend::Content;
 use brigade_task::{Data, Retry, SubmitError, SubmitErrorKind};
 
@@ -37,6 +37,60 @@ pub struct ClusterTask<'cluster, A, R> {
     types: PhantomData<fn(A) -> R>,
 }
 
+setters! {
+    impl<A: Data, R: Data> ClusterTask<'_, A, R>;
+
+    /// Limits the run time of the task. If it takes longer, its worker is killed, and the outcome
+    /// is [`DeadlineExceeded`](brigade_task::TaskErrorKind::DeadlineExceeded).
+    pub fn deadline(self, limit: Duration) { self.settings.deadline = Some(limit) }
+
+    /// Sets the run time after which `worker::cancelled()` returns `true` in the task, so that it
+    /// can clean up and return.
+    pub fn soft_deadline(self, limit: Duration) { self.settings.soft_deadline = Some(limit) }
+
+    /// Sets how many times the task is run again after its worker died while running it, or its
+    /// deadline passed. Default: 0.
+    ///
+    /// Independently of this, a task is run again after the death of its node or its server, so
+    /// every task of a cluster must be safe to run twice.
+    pub fn retries(self, retries: u32) { self.settings.retry = Retry::of(retries) }
+
+    /// Sets how often, and after which pauses, the task is run again after its worker died while
+    /// running it or its deadline passed, and after other failures that
+    /// [`retry_panics`](Self::retry_panics) and [`retry_errors`](Self::retry_errors) name.
+    ///
+    /// During a pause the server keeps the task, and no node has it.
+    pub fn retry(self, retry: Retry) { self.settings.retry = retry }
+
+    /// Runs the task again after a panic too, as often as [`retry`](Self::retry) or
+    /// [`retries`](Self::retries) allows. After the last attempt the panic is the outcome.
+    pub fn retry_panics(self) { self.settings.retries_panics = true }
+
+    /// Sets the number of deaths, of nodes and workers together, after which the task is given up.
+    /// Default: 3. At least one more than [`retries`](Self::retries).
+    pub fn max_deaths(self, deaths: u32) { self.settings.max_deaths = deaths.max(1) }
+
+    /// Sets a label, which errors and events show. The default is the name of the task's key.
+    pub fn label(self, label: impl Into<Arc<str>>) { self.settings.label = Some(label.into()) }
+
+    /// Sets the priority. Nodes take the most urgent tasks first.
+    pub fn priority(self, priority: Priority) { self.settings.priority = priority }
+
+    /// Sets the requirements. Only nodes that meet all of them run the task; without any, it waits
+    /// in the queue.
+    pub fn requires(self, requirements: Requirements) { self.settings.requirements = requirements }
+
+    /// Adds an amount of a [resource](crate::NodeBuilder::resource) that the task takes while it
+    /// runs. Only nodes that have as much of it run the task.
+    pub fn needs(self, resource: impl Into<String>, amount: u64) {
+        self.settings.requirements.add_resource(resource.into(), amount);
+    }
+
+    /// Lets the node announce the start of the task to
+    /// [`Batch::on_start`](crate::Batch::on_start). It costs a message.
+    pub fn announce_start(self) { self.settings.announces_start = true }
+}
+
 impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
     pub(super) fn new(
         shared: &'cluster Arc<Shared>,
@@ -45,86 +99,6 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
     ) -> Self {
         let settings = Settings { types, ..Settings::default() };
         Self { shared, place, name: name.into(), settings, types: PhantomData }
-    }
-
-    /// Limits the run time of the task. If it takes longer, its worker is killed, and the outcome
-    /// is [`DeadlineExceeded`](brigade_task::TaskErrorKind::DeadlineExceeded).
-    pub fn deadline(mut self, limit: Duration) -> Self {
-        self.settings.deadline = Some(limit);
-        self
-    }
-
-    /// Sets the run time after which `worker::cancelled()` returns `true` in the task, so that it
-    /// can clean up and return.
-    pub fn soft_deadline(mut self, limit: Duration) -> Self {
-        self.settings.soft_deadline = Some(limit);
-        self
-    }
-
-    /// Sets how many times the task is run again after its worker died while running it, or its
-    /// deadline passed. Default: 0.
-    ///
-    /// Independently of this, a task is run again after the death of its node or its server, so
-    /// every task of a cluster must be safe to run twice.
-    pub fn retries(self, retries: u32) -> Self {
-        self.retry(Retry::of(retries))
-    }
-
-    /// Sets how often, and after which pauses, the task is run again after its worker died while
-    /// running it or its deadline passed, and after other failures that
-    /// [`retry_panics`](Self::retry_panics) and [`retry_errors`](Self::retry_errors) name.
-    ///
-    /// During a pause the server keeps the task, and no node has it.
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.settings.retry = retry;
-        self
-    }
-
-    /// Runs the task again after a panic too, as often as [`retry`](Self::retry) or
-    /// [`retries`](Self::retries) allows. After the last attempt the panic is the outcome.
-    pub fn retry_panics(mut self) -> Self {
-        self.settings.retries_panics = true;
-        self
-    }
-
-    /// Sets the number of deaths, of nodes and workers together, after which the task is given up.
-    /// Default: 3. At least one more than [`retries`](Self::retries).
-    pub fn max_deaths(mut self, deaths: u32) -> Self {
-        self.settings.max_deaths = deaths.max(1);
-        self
-    }
-
-    /// Sets a label, which errors and events show. The default is the name of the task's key.
-    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
-        self.settings.label = Some(label.into());
-        self
-    }
-
-    /// Sets the priority. Nodes take the most urgent tasks first.
-    pub fn priority(mut self, priority: Priority) -> Self {
-        self.settings.priority = priority;
-        self
-    }
-
-    /// Sets the requirements. Only nodes that meet all of them run the task; without any, it waits
-    /// in the queue.
-    pub fn requires(mut self, requirements: Requirements) -> Self {
-        self.settings.requirements = requirements;
-        self
-    }
-
-    /// Adds an amount of a [resource](crate::NodeBuilder::resource) that the task takes while it
-    /// runs. Only nodes that have as much of it run the task.
-    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
-        self.settings.requirements.add_resource(resource.into(), amount);
-        self
-    }
-
-    /// Lets the node announce the start of the task to
-    /// [`Batch::on_start`](crate::Batch::on_start). It costs a message.
-    pub fn announce_start(mut self) -> Self {
-        self.settings.announces_start = true;
-        self
     }
 
     /// Submits the task. It blocks while 1,024 submissions have no answer of the server: while the
@@ -240,22 +214,13 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
     }
 }
 
-impl<A, T, E> ClusterTask<'_, A, Result<T, E>> {
+setters! {
+    impl<A, T, E> ClusterTask<'_, A, Result<T, E>>;
+
     /// Runs the task again if its function returns an `Err` too, as often as
     /// [`retry`](Self::retry) or [`retries`](Self::retries) allows. After the last attempt the
     /// `Err` is the value of the task.
-    pub fn retry_errors(mut self) -> Self {
-        self.settings.retries_errors = true;
-        self
-    }
+    pub fn retry_errors(self) { self.settings.retries_errors = true }
 }
 
-impl<A, R> fmt::Debug for ClusterTask<'_, A, R> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("ClusterTask")
-            .field("name", &self.name)
-            .field("place", &self.place)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(impl<A, R> ClusterTask<'_, A, R> { name, place, settings });

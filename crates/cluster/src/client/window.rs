@@ -1,8 +1,8 @@
 //! The window of publications whose answer is outstanding: submissions wait while it is full.
 
-use std::fmt;
 use std::task::{Context, Poll, Waker};
 
+use brigade_sys::debug_fields;
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_task::SubmitErrorKind;
 
@@ -98,11 +98,7 @@ impl State {
     }
 }
 
-impl fmt::Debug for Window {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Window").field("free", &self.state.lock().free).finish_non_exhaustive()
-    }
-}
+debug_fields!(impl Window { |it| free: it.state.lock().free });
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! A node at work, and its thread.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -9,6 +8,7 @@ use std::time::Duration;
 use brigade_codec::chain;
 use brigade_pool::{Pool, Shutdown};
 use brigade_status::StatusServer;
+use brigade_sys::debug_fields;
 use brigade_sys::random;
 use std::sync::mpsc::channel;
 use tokio::runtime::{self, Runtime};
@@ -147,11 +147,7 @@ impl Drop for RunningNode {
     }
 }
 
-impl fmt::Debug for RunningNode {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("RunningNode").field("status", &self.status()).finish_non_exhaustive()
-    }
-}
+debug_fields!(impl RunningNode { |it| status: it.status() });
 
 /// The signals that end a node.
 struct Signals {

@@ -1,22 +1,22 @@
 //! Settings that limit what workers may take and do.
 
 use brigade_sandbox::{CPU_MEANS, Groups, Layer, Limits, NO_GROUP, WATCHED};
+use brigade_sys::setters;
 
 use super::PoolBuilder;
 use crate::config::Config;
 use crate::error::PoolError;
 
-impl PoolBuilder {
+setters! {
+    impl PoolBuilder;
+
     /// Limits what workers and their tasks may take. A task that exceeds its memory, its processor
     /// time, the size of a file or the stack ends with
     /// [`LimitExceeded`](crate::TaskErrorKind::LimitExceeded), and another worker goes on. Retries
     /// treat that like an exceeded deadline. Default: no limits.
     ///
     /// The limits hold after the initializer.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.config.supervisor.limits = limits;
-        self
-    }
+    pub fn limits(self, limits: Limits) { self.config.supervisor.limits = limits }
 
     /// Puts workers into a sandbox after their initializer and before their first task. A task that
     /// makes a forbidden system call ends with [`Denied`](crate::TaskErrorKind::Denied).
@@ -40,10 +40,7 @@ impl PoolBuilder {
     /// # }
     /// ```
     #[cfg(feature = "sandbox")]
-    pub fn sandbox(mut self, sandbox: brigade_sandbox::Sandbox) -> Self {
-        self.sandbox = Some(sandbox);
-        self
-    }
+    pub fn sandbox(self, sandbox: brigade_sandbox::Sandbox) { self.sandbox = Some(sandbox) }
 }
 
 /// Makes the sandbox.

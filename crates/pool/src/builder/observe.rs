@@ -5,12 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_sys::setters;
 use tracing::Level;
 
 use super::PoolBuilder;
 use crate::task_span::TraceContext;
 
-impl PoolBuilder {
+setters! {
+    impl PoolBuilder;
+
     /// Reports each task that has no outcome after this time, and again each time that it has
     /// become older by it. Default: not reported.
     ///
@@ -23,10 +26,7 @@ impl PoolBuilder {
     /// A chunk of a map is one task. A report comes late by an eighth of the time at most. At most
     /// 100 tasks are reported at once, those that were sent to workers first; one more event has
     /// the number of the others.
-    pub fn slow_task_after(mut self, time: Duration) -> Self {
-        self.config.scheduler.slow_after = Some(time);
-        self
-    }
+    pub fn slow_task_after(self, time: Duration) { self.config.scheduler.slow_after = Some(time) }
 
     /// Interrupts tasks that compute by a signal, SIGURG, when somebody asks for their stacks:
     /// [`Handle::stack`](crate::Handle::stack), the status page and `brigade top`. Default:
@@ -36,10 +36,7 @@ impl PoolBuilder {
     /// begins in the microseconds between the second look and the signal is interrupted by it: one
     /// with a timeout, such as `poll` or `usleep`, then fails with `EINTR`. The standard library
     /// goes on. A task that has blocked SIGURG or replaced its handler shows no stack.
-    pub fn interrupt_for_stacks(mut self, interrupts: bool) -> Self {
-        self.config.interrupts = interrupts;
-        self
-    }
+    pub fn interrupt_for_stacks(self, interrupts: bool) { self.config.interrupts = interrupts }
 
     /// Forwards the `tracing` events that tasks and initializers emit, up to this level, to the
     /// subscriber of this process. Default: not forwarded.
@@ -52,10 +49,7 @@ impl PoolBuilder {
     /// than a second. Events that the subscriber is too slow for are lost, and their number is an
     /// event. For all limits see
     /// [tracing](https://github.com/brigade-rs/brigade/blob/main/docs/tracing.md).
-    pub fn forward_events(mut self, level: Level) -> Self {
-        self.config.supervisor.events = Some(level);
-        self
-    }
+    pub fn forward_events(self, level: Level) { self.config.supervisor.events = Some(level) }
 
     /// Writes a timeline of this pool to a file, in Chrome's trace format, which
     /// [Perfetto](https://ui.perfetto.dev) opens: a row for each slot, with starts, initializers,
@@ -67,9 +61,8 @@ impl PoolBuilder {
     /// If the disk is slower than the pool, entries are lost, and counted in the timeline. A file
     /// that exists is replaced.
     #[cfg(feature = "trace-export")]
-    pub fn trace(mut self, path: impl AsRef<Path>) -> Self {
+    pub fn trace(self, path: impl AsRef<Path>) {
         self.config.trace = Some(path.as_ref().to_owned());
-        self
     }
 
     /// Sets a hook that returns the trace context of the calling thread: a short text, such as a
@@ -79,11 +72,7 @@ impl PoolBuilder {
     /// `worker::trace_context()`. A text of more than 1 KiB is not sent. The hook must not submit
     /// tasks to this pool. For the spans themselves, and an example, see
     /// [tracing](https://github.com/brigade-rs/brigade/blob/main/docs/tracing.md).
-    pub fn trace_context(
-        mut self,
-        hook: impl Fn() -> Option<String> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn trace_context(self, hook: impl Fn() -> Option<String> + Send + Sync + 'static) {
         self.config.trace_context = Some(TraceContext(Arc::new(hook)));
-        self
     }
 }

@@ -1,11 +1,14 @@
 //! Resources that tasks share.
 
 use brigade_base::Resource;
+use brigade_sys::setters;
 
 use super::PoolBuilder;
 use crate::Pool;
 
-impl PoolBuilder {
+setters! {
+    impl PoolBuilder;
+
     /// Declares a limited resource, such as GPUs, memory or licenses. Tasks take of it what they
     /// [need](crate::TaskBuilder::needs) while they run.
     ///
@@ -38,9 +41,8 @@ impl PoolBuilder {
     /// println!("{}", task.submit(3)?.wait()?); // 3 epochs on GPU [0]
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn resource(mut self, name: impl Into<String>, resource: Resource) -> Self {
+    pub fn resource(self, name: impl Into<String>, resource: Resource) {
         self.resources.push((name.into(), resource));
-        self
     }
 }
 

@@ -4,10 +4,63 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 
 use brigade_supervisor::{Initializer, Start};
+use brigade_sys::setters;
 use brigade_task::Data;
 use brigade_worker::{preload_of, try_preload_of};
 
 use super::PoolBuilder;
+
+setters! {
+    impl PoolBuilder;
+
+    /// Sets the way in which worker processes are started. Default: [`Start::Auto`].
+    pub fn start(self, mode: Start) { self.config.supervisor.start = mode }
+
+    /// Keeps this number of workers ready beside those that have a task. When a worker ends, one of
+    /// them takes its place at once. Default: 0.
+    ///
+    /// They start when the pool is built, run the initializer, and count neither as
+    /// [`workers`](Self::workers) nor toward the tasks that run at a time: which workers are spare
+    /// changes all the time. If workers are pinned, each has cores of its own. One takes about a
+    /// megabyte.
+    pub fn spare_workers(self, workers: usize) { self.spare_workers = Some(workers) }
+
+    /// Runs each task in a process of its own, for code that leaks, keeps global state, or handles
+    /// the input of strangers. Everything else about tasks is as always. A chunk of a map is one
+    /// task.
+    ///
+    /// Each worker makes a copy of itself for the next task ahead of time, by `fork`, and never
+    /// runs one itself. The copy has what the worker has set up before its first task, such as a
+    /// [`preload`](Self::preload)ed table, and nothing of earlier tasks. Nothing runs in it before
+    /// the task; what has to, belongs in an [initializer](Self::initializer), with which there are
+    /// no copies but workers that run one task each. So all tasks draw the same numbers from a
+    /// generator that was used before the copy was made: seed it with `worker::seed()`.
+    /// `worker::id` is that of the worker, and `std::process::id` that of the copy. A task that
+    /// ends its process ends the worker, too, which is replaced.
+    ///
+    /// A worker runs one task and is replaced where it cannot or should not copy itself: with
+    /// [`Start::Exec`], an initializer, a sandbox, limits or `max_worker_rss`, resources or
+    /// `env_per_slot`, over ipc, if `main` starts threads before `init`, and if this process is
+    /// number 1 of its container (start the container with an init, such as `docker run --init`).
+    /// Then, except for such threads, as many [spare workers](Self::spare_workers) as there are
+    /// [`workers`](Self::workers) are kept ready, or none if workers are pinned or slots have
+    /// environments of their own, unless that was set.
+    ///
+    /// ```no_run
+    /// fn compile(source: String) -> Result<Vec<u8>, String> {
+    ///     // A compiler that was written to run once.
+    ///     # Ok(source.into_bytes())
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # brigade::init();
+    /// let pool = brigade::Pool::builder().fresh_process_per_task().build()?;
+    /// let object = pool.submit(compile, "int main() {}".to_owned())?.wait()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fresh_process_per_task(self) { self.is_fresh = true }
+}
 
 impl PoolBuilder {
     /// Sets environment variables for each worker by its slot: the device that it uses, a port, a
@@ -54,12 +107,6 @@ impl PoolBuilder {
             let owned = |(key, value): (K, V)| (key.as_ref().into(), value.as_ref().into());
             variables(slot).into_iter().map(owned).collect()
         });
-        self
-    }
-
-    /// Sets the way in which worker processes are started. Default: [`Start::Auto`].
-    pub fn start(mut self, mode: Start) -> Self {
-        self.config.supervisor.start = mode;
         self
     }
 
@@ -112,57 +159,6 @@ impl PoolBuilder {
     {
         let entry = try_preload_of::<F, A, T, E>(function);
         self.preload = Some(Initializer::new(entry, &argument));
-        self
-    }
-
-    /// Keeps this number of workers ready beside those that have a task. When a worker ends, one of
-    /// them takes its place at once. Default: 0.
-    ///
-    /// They start when the pool is built, run the initializer, and count neither as
-    /// [`workers`](Self::workers) nor toward the tasks that run at a time: which workers are spare
-    /// changes all the time. If workers are pinned, each has cores of its own. One takes about a
-    /// megabyte.
-    pub fn spare_workers(mut self, workers: usize) -> Self {
-        self.spare_workers = Some(workers);
-        self
-    }
-
-    /// Runs each task in a process of its own, for code that leaks, keeps global state, or handles
-    /// the input of strangers. Everything else about tasks is as always. A chunk of a map is one
-    /// task.
-    ///
-    /// Each worker makes a copy of itself for the next task ahead of time, by `fork`, and never
-    /// runs one itself. The copy has what the worker has set up before its first task, such as a
-    /// [`preload`](Self::preload)ed table, and nothing of earlier tasks. Nothing runs in it before
-    /// the task; what has to, belongs in an [initializer](Self::initializer), with which there are
-    /// no copies but workers that run one task each. So all tasks draw the same numbers from a
-    /// generator that was used before the copy was made: seed it with `worker::seed()`.
-    /// `worker::id` is that of the worker, and `std::process::id` that of the copy. A task that
-    /// ends its process ends the worker, too, which is replaced.
-    ///
-    /// A worker runs one task and is replaced where it cannot or should not copy itself: with
-    /// [`Start::Exec`], an initializer, a sandbox, limits or `max_worker_rss`, resources or
-    /// `env_per_slot`, over ipc, if `main` starts threads before `init`, and if this process is
-    /// number 1 of its container (start the container with an init, such as `docker run --init`).
-    /// Then, except for such threads, as many [spare workers](Self::spare_workers) as there are
-    /// [`workers`](Self::workers) are kept ready, or none if workers are pinned or slots have
-    /// environments of their own, unless that was set.
-    ///
-    /// ```no_run
-    /// fn compile(source: String) -> Result<Vec<u8>, String> {
-    ///     // A compiler that was written to run once.
-    ///     # Ok(source.into_bytes())
-    /// }
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # brigade::init();
-    /// let pool = brigade::Pool::builder().fresh_process_per_task().build()?;
-    /// let object = pool.submit(compile, "int main() {}".to_owned())?.wait()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn fresh_process_per_task(mut self) -> Self {
-        self.is_fresh = true;
         self
     }
 }

@@ -9,9 +9,9 @@ mod submit;
 
 use std::any::type_name;
 use std::collections::HashMap;
-use std::fmt;
 use std::time::{Duration, Instant};
 
+use brigade_sys::debug_fields;
 use brigade_task::backend::Wait;
 use brigade_task::function::Target;
 use brigade_task::map::Turn;
@@ -167,12 +167,11 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
     }
 }
 
-impl<I: Iterator> fmt::Debug for Chunks<'_, I> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Chunks")
-            .field("submitted", &self.frames.submitted)
-            .field("yielded", &self.frames.yielded)
-            .field("under_way", &self.frames.under_way.len())
-            .finish_non_exhaustive()
+debug_fields! {
+    impl<I: Iterator> Chunks<'_, I> {
+        |it|
+        submitted: it.frames.submitted,
+        yielded: it.frames.yielded,
+        under_way: it.frames.under_way.len()
     }
 }

@@ -1,10 +1,10 @@
 //! The builder of a stream: its function and its settings.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::Retry;
+use brigade_sys::{debug_fields, setters};
 use brigade_task::function::Here;
 use brigade_task::{Data, Function};
 
@@ -96,32 +96,25 @@ impl Pool {
     }
 }
 
-impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R> {
+setters! {
+    impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R>;
+
     /// Sets whether items are delivered in the order of their ids. Default: `false`, the order of
     /// completion.
     ///
     /// In an ordered stream, a slow input delays the items of later ones, which count as finished
     /// and not received meanwhile.
-    pub fn ordered(mut self, ordered: bool) -> Self {
-        self.settings.limits.ordered = ordered;
-        self
-    }
+    pub fn ordered(self, ordered: bool) { self.settings.limits.ordered = ordered }
 
     /// Sets the number of inputs per worker that may wait in the stream. Default: 2.
-    pub fn per_worker(mut self, inputs: usize) -> Self {
-        self.settings.limits.per_worker = inputs;
-        self
-    }
+    pub fn per_worker(self, inputs: usize) { self.settings.limits.per_worker = inputs }
 
     /// Sets the number of tasks that the stream may have beyond one per worker, whether they are
     /// with the pool or finished and not received. Default: 3.
     ///
     /// Tasks of less than about 100 µs need more, because workers wait for a caller that receives
     /// and puts: on two cores, 64 doubled the rate of tasks of 3 µs and of 10 µs.
-    pub fn output(mut self, items: usize) -> Self {
-        self.settings.limits.output = items;
-        self
-    }
+    pub fn output(self, items: usize) { self.settings.limits.output = items }
 
     /// Limits the stream to as many tasks at a time as this number of workers runs. Default: all
     /// workers of the pool.
@@ -130,89 +123,59 @@ impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R> {
     /// `0`, `put` runs the function itself, in this process, and arguments and results are not
     /// encoded. Deadlines and retries do not apply then. A panic is in the item's error, with its
     /// place, and is not printed.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.settings.workers = Some(workers);
-        self
-    }
+    pub fn workers(self, workers: usize) { self.settings.workers = Some(workers) }
 
     /// Sets a number of which `worker::seed()` is made in the stream's tasks, together with the id
     /// of the input. So another run of the program gets the same seeds for the same inputs, however
     /// many workers it has, and whichever of them dies.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.settings.seed = Some(seed);
-        self
-    }
+    pub fn seed(self, seed: u64) { self.settings.seed = Some(seed) }
 
     /// Sets the time after which a consumer that waits in vain reports what is pending, and where
     /// the task is that has been running longest, as a `tracing` event. Zero turns that off.
     /// Default: 30 s.
-    pub fn stall_after(mut self, time: Duration) -> Self {
-        self.settings.stall_after = time;
-        self
-    }
+    pub fn stall_after(self, time: Duration) { self.settings.stall_after = time }
 
     /// Limits the run time of each task; see
     /// [`TaskBuilder::deadline`](crate::TaskBuilder::deadline).
-    pub fn deadline(mut self, limit: Duration) -> Self {
-        self.settings.task.deadlines.hard = Some(limit);
-        self
-    }
+    pub fn deadline(self, limit: Duration) { self.settings.task.deadlines.hard = Some(limit) }
 
     /// Sets the run time after which a task is asked to stop; see
     /// [`TaskBuilder::soft_deadline`](crate::TaskBuilder::soft_deadline).
-    pub fn soft_deadline(mut self, limit: Duration) -> Self {
-        self.settings.task.deadlines.soft = Some(limit);
-        self
-    }
+    pub fn soft_deadline(self, limit: Duration) { self.settings.task.deadlines.soft = Some(limit) }
 
     /// Limits the time from when a task leaves the stream for the pool until a worker starts it;
     /// see [`TaskBuilder::queue_deadline`](crate::TaskBuilder::queue_deadline).
-    pub fn queue_deadline(mut self, limit: Duration) -> Self {
+    pub fn queue_deadline(self, limit: Duration) {
         self.settings.task.deadlines.queue = Some(limit);
-        self
     }
 
     /// Sets the number of retries of each task; see
     /// [`TaskBuilder::retries`](crate::TaskBuilder::retries).
-    pub fn retries(self, retries: u32) -> Self {
-        self.retry(Retry::of(retries))
-    }
+    pub fn retries(self, retries: u32) { self.settings.task.set_retry(Retry::of(retries)) }
 
     /// Sets the number of attempts of each task and the pauses between them; see
     /// [`TaskBuilder::retry`](crate::TaskBuilder::retry). A task in its pause is one that the
     /// stream has with the pool; see [`output`](Self::output).
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.settings.task.set_retry(retry);
-        self
-    }
+    pub fn retry(self, retry: Retry) { self.settings.task.set_retry(retry) }
 
     /// Runs a task again after a panic too; see
     /// [`TaskBuilder::retry_panics`](crate::TaskBuilder::retry_panics).
-    pub fn retry_panics(mut self) -> Self {
-        self.settings.task.retried_for.panics = true;
-        self
-    }
+    pub fn retry_panics(self) { self.settings.task.retried_for.panics = true }
 
     /// Adds an amount of a resource that each task takes while it runs; see
     /// [`TaskBuilder::needs`](crate::TaskBuilder::needs).
-    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
-        let declared = &self.pool.shared().config.resources;
-        self.settings.task.needs.add(declared, resource.into(), amount);
-        self
+    pub fn needs(self, resource: impl Into<String>, amount: u64) {
+        self.settings.task.needs.add(&self.pool.shared().config.resources, resource.into(), amount);
     }
 
     /// Sets the priority of the tasks; see [`TaskBuilder::priority`](crate::TaskBuilder::priority).
-    pub fn priority(mut self, priority: i32) -> Self {
-        self.settings.task.priority = priority;
-        self
-    }
+    pub fn priority(self, priority: i32) { self.settings.task.priority = priority }
 
     /// Sets a label, which errors and events show.
-    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
-        self.settings.task.label = Some(label.into());
-        self
-    }
+    pub fn label(self, label: impl Into<Arc<str>>) { self.settings.task.label = Some(label.into()) }
+}
 
+impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R> {
     /// Starts the stream.
     ///
     /// # Errors
@@ -236,14 +199,13 @@ impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R> {
     }
 }
 
-impl<A, T, E> StreamBuilder<'_, A, Result<T, E>> {
+setters! {
+    impl<A, T, E> StreamBuilder<'_, A, Result<T, E>>;
+
     /// Runs a task again if its function returns an `Err` too; see
     /// [`TaskBuilder::retry_errors`](crate::TaskBuilder::retry_errors). An `Err` that the function
     /// of a [flat](Pool::stream_flat) stream emits is an item like others.
-    pub fn retry_errors(mut self) -> Self {
-        self.settings.task.retried_for.errors = !self.settings.flat;
-        self
-    }
+    pub fn retry_errors(self) { self.settings.task.retried_for.errors = !self.settings.flat }
 }
 
 impl<A, R> Clone for StreamBuilder<'_, A, R> {
@@ -254,8 +216,4 @@ impl<A, R> Clone for StreamBuilder<'_, A, R> {
     }
 }
 
-impl<A, R> fmt::Debug for StreamBuilder<'_, A, R> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("StreamBuilder").field("settings", &self.settings).finish_non_exhaustive()
-    }
-}
+debug_fields!(impl<A, R> StreamBuilder<'_, A, R> { settings });

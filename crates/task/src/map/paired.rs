@@ -108,12 +108,8 @@ impl<C: Chunks, R, T, P: Partner<C>> Paired<Map<C, R, T>, P> {
     }
 }
 
-impl<C, R, T, P> Iterator for Paired<Map<C, R, T>, P>
-where
-    C: Chunks,
-    R: DeserializeOwned + 'static,
-    T: Turn<C::Results>,
-    P: Partner<C>,
+impl<C: Chunks, R: DeserializeOwned + 'static, T: Turn<C::Results>, P: Partner<C>> Iterator
+    for Paired<Map<C, R, T>, P>
 {
     type Item = (P::Item, Result<R, TaskError>);
 
@@ -123,12 +119,8 @@ where
     }
 }
 
-impl<C, R, T, P> NextUntil for Paired<Map<C, R, T>, P>
-where
-    C: Chunks,
-    R: DeserializeOwned + 'static,
-    T: Turn<C::Results>,
-    P: Partner<C>,
+impl<C: Chunks, R: DeserializeOwned + 'static, T: Turn<C::Results>, P: Partner<C>> NextUntil
+    for Paired<Map<C, R, T>, P>
 {
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Self::Item>, TimedOut> {
         let result = self.map.next_until(deadline)?;
@@ -146,12 +138,8 @@ mod futures {
     use crate::map::{Map, PollChunks, Turn};
     use crate::{AsStream, PollNext};
 
-    impl<C, R, T, P> Paired<Map<C, R, T>, P>
-    where
-        C: PollChunks,
-        R: DeserializeOwned + 'static,
-        T: Turn<C::Results>,
-        P: Partner<C>,
+    impl<C: PollChunks, R: DeserializeOwned + 'static, T: Turn<C::Results>, P: Partner<C>>
+        Paired<Map<C, R, T>, P>
     {
         /// Returns the results as a `futures_core::Stream`, as [`Map::into_stream`] does.
         pub fn into_stream(self) -> AsStream<Self> {
@@ -159,12 +147,8 @@ mod futures {
         }
     }
 
-    impl<C, R, T, P> PollNext for Paired<Map<C, R, T>, P>
-    where
-        C: PollChunks,
-        R: DeserializeOwned + 'static,
-        T: Turn<C::Results>,
-        P: Partner<C>,
+    impl<C: PollChunks, R: DeserializeOwned + 'static, T: Turn<C::Results>, P: Partner<C>> PollNext
+        for Paired<Map<C, R, T>, P>
     {
         fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
             let result = self.map.poll_next(context);
