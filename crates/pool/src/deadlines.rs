@@ -6,10 +6,11 @@
 //! | [`TaskDeadlines`] | queue, soft, hard | a task, or each item of a chunk |
 //! | [`Constraints`] | queue, hard | a task or a whole chunk, for the scheduler |
 //! | [`RunLimits`] | soft, hard | a task or each item, in a message to the worker |
+//!
+//! [`Constraints`]: brigade_scheduler::Constraints
 
 use std::time::Duration;
 
-use brigade_scheduler::Constraints;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::RunLimits;
 
@@ -66,16 +67,6 @@ impl TaskDeadlines {
         let Deadlines { soft, hard, .. } = limits;
         limits.hard = hard.or_else(|| soft.map(|soft| soft.saturating_add(grace)));
         Some(Self { limits, own_memory: None, submitted: clock::now() })
-    }
-
-    /// Returns the part that the scheduler enforces.
-    pub(crate) fn constraints(this: Option<&Self>) -> Constraints {
-        let limits = this.map_or_else(Deadlines::default, |this| this.limits);
-        let mut constraints = Constraints::default();
-        constraints.queue_limit = limits.queue;
-        constraints.hard_limit = limits.hard;
-        constraints.cpu_limit = limits.cpu;
-        constraints
     }
 
     /// Returns the part that the worker is sent.

@@ -11,10 +11,8 @@ use brigade_wire::shared::{AllocError, SharedBufMut, WhenFull as BudgetFull};
 use brigade_worker::FUNCTIONS;
 
 use crate::at_exit;
-use crate::cell::{Attributes, Facts, Rare, TaskCell};
-use crate::chunk::RetriedFor;
+use crate::cell::{Attributes, Facts};
 use crate::config::{Config, check_workers};
-use crate::deadlines::TaskDeadlines;
 use crate::drive::{Drive, Shared};
 use crate::error::{PoolError, SubmitError};
 use crate::task::TaskBuilder;
@@ -161,15 +159,8 @@ impl Pool {
         const { F::CHECK };
         let (shared, task) = (self.shared(), self.task::<F, A, R, By>(function));
         let cells = task.prepare(&argument).and_then(|(function, encoded)| {
-            let Config { deadlines, scheduler, .. } = &shared.config;
-            shared.broadcast(|| {
-                let (id, function) = (shared.next_task_ids(1), function.clone());
-                let encoded = encoded.copy(shared.arguments());
-                let late = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
-                let span = shared.open_span(id, None, None);
-                let rare = Rare::of(None, late, RetriedFor::default(), span);
-                TaskCell::new(Some(self.ordinary()), id, function, encoded, rare)
-            })
+            let copy = || encoded.copy(shared.arguments());
+            shared.broadcast(|| task.submission(function.clone(), copy()))
         });
         let cells = cells.map_err(|kind| SubmitError::new(kind, argument))?;
         Ok(cells.into_iter().map(|cell| Handle::new(cell.into_promise())).collect())

@@ -91,7 +91,11 @@ impl TaskOptions {
         if let Some(deadlines) = &mut deadlines {
             deadlines.own_memory = self.deadlines.memory;
         }
-        let mut constraints = TaskDeadlines::constraints(deadlines.as_ref());
+        let effective = deadlines.map_or(limits, |deadlines| deadlines.limits);
+        let mut constraints = Constraints::default();
+        constraints.queue_limit = effective.queue;
+        constraints.hard_limit = effective.hard;
+        constraints.cpu_limit = effective.cpu;
         constraints.priority = self.priority;
         constraints.needs = self.needs.get();
         constraints.earlier_attempts = self.earlier_attempts;
@@ -283,7 +287,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
 
     /// Returns the task as it is submitted.
     #[inline]
-    fn submission(&self, function: FunctionRef, encoded: Argument) -> Submission {
+    pub(crate) fn submission(&self, function: FunctionRef, encoded: Argument) -> Submission {
         let (pool, shared) = (self.pool, self.pool.shared());
         if self.options.is_none() && shared.config.deadlines.are_none() && !shared.wants_spans() {
             let id = shared.next_task_ids(1);

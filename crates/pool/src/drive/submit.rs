@@ -12,8 +12,8 @@ use super::outcome::EventData;
 use super::shared::{Core, Shared};
 use super::user_code;
 use crate::cell::TaskCell;
-use crate::deadlines::TaskDeadlines;
 use crate::error::{SubmitErrorKind, TaskError};
+use crate::submission::Submission as Unsubmitted;
 use crate::sync::current;
 use crate::when_full::WhenFull;
 use brigade_task::backend::{Sleeper, Wait};
@@ -87,10 +87,10 @@ impl Shared {
         deferred.run(self);
     }
 
-    /// Submits one task for each worker.
+    /// Submits one task for each worker, without retries.
     pub(crate) fn broadcast(
         &self,
-        mut make: impl FnMut() -> TaskCell,
+        mut make: impl FnMut() -> Unsubmitted,
     ) -> Result<Vec<TaskCell>, SubmitErrorKind> {
         // Each task has its own copy of the argument, which may be large, so none is allocated or
         // freed under the lock.
@@ -110,18 +110,18 @@ impl Shared {
         };
         let surplus = tasks.split_off(core.scheduler.target());
         let mut deferred = Deferred::default();
-        for (slot, task) in (0..).zip(&tasks) {
-            let mut constraints = TaskDeadlines::constraints(task.deadlines());
+        for (slot, Unsubmitted { cell, constraints, .. }) in (0..).zip(&mut tasks) {
+            let mut constraints = constraints.take().unwrap_or_default();
             constraints.slot = Some(slot);
-            let time = core.observers.stamp(task, true);
-            let (task, constraints) = (task.clone(), Some(Box::new(constraints)));
+            let time = core.observers.stamp(cell, true);
+            let (task, constraints) = (cell.clone(), Some(constraints));
             let event = Event::Submit(Submission { task, items: None, retries: 0, constraints });
             core.handle(time, event, EventData::Nothing, self, &mut deferred);
         }
         drop(core);
         drop(surplus);
         deferred.run(self);
-        Ok(tasks)
+        Ok(tasks.into_iter().map(|task| task.cell).collect())
     }
 
     /// Locks the core of an open pool whose queue has room.
