@@ -34,7 +34,7 @@
 //! - Effects of an event other than the scheduler's actions are gathered under the lock and carried
 //!   out after it is released (`deferred`).
 //! - A panic of a thread's turn is caught. A thread that cannot continue breaks the pool and ends
-//!   its workers (`failure`).
+//!   its workers (`Shared::give_up`).
 //!
 //! Locks: the core's lock guards the scheduler, the outbox and the worker slots. It is never held
 //! while a process is started or reaped, a waiter is notified, user code runs, large memory is
@@ -48,7 +48,6 @@ mod collect;
 mod copy_large;
 mod death;
 mod deferred;
-mod failure;
 mod gone;
 mod handle_event;
 mod interrupted;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use brigade_sys::clock;
 use brigade_sys::sync::Mutex;
 use brigade_task::backend::CompletionQueue;
-use brigade_wire::slots::{Grant, SlotState, SlotTable};
+use brigade_wire::slots::{Grant, SlotTable};
 use brigade_wire::{Attempt, WorkerId};
 
 use crate::payload::Value;
@@ -171,10 +171,8 @@ impl Emitted {
 impl Assignment {
     /// Returns the run that this attempt has had so far.
     fn run(&self) -> Run {
-        let time = match self.table.state(self.ring_index) {
-            SlotState::Running { since } => Some(clock::now().saturating_since(since)),
-            SlotState::Free | SlotState::Queued | SlotState::Revoked => None,
-        };
+        let since = self.table.running_since(self.ring_index);
+        let time = since.map(|since| clock::now().saturating_since(since));
         Run::so_far(self.worker, self.attempt, time)
     }
 }

@@ -60,22 +60,6 @@ use brigade_base::{Attempt, TaskId};
 pub use grant::Grant;
 pub use present::leave;
 
-/// The state of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SlotState {
-    /// Never used.
-    Free,
-    /// Sent and not started.
-    Queued,
-    /// Started.
-    Running {
-        /// The start time.
-        since: Monotonic,
-    },
-    /// Revoked before it started.
-    Revoked,
-}
-
 /// The table of task states, described at the [module](self). Host and worker each have one, over
 /// the same memory.
 #[derive(Debug, Clone)]
@@ -174,19 +158,11 @@ impl SlotTable {
         self.words_of(ring_index).map_or(Revocation::Neither, |(state, _)| word::revoke(state, tag))
     }
 
-    /// Host: returns the state of the entry.
-    pub fn state(&self, ring_index: u16) -> SlotState {
-        let Some((state, since)) = self.words_of(ring_index) else {
-            return SlotState::Free;
-        };
-        match word::read(state) {
-            word::QUEUED => SlotState::Queued,
-            word::RUNNING => {
-                SlotState::Running { since: Monotonic::from_nanos(since.load(Ordering::Relaxed)) }
-            }
-            word::REVOKED => SlotState::Revoked,
-            _ => SlotState::Free,
-        }
+    /// Host: returns the time at which the task of the entry began, if it has begun.
+    pub fn running_since(&self, ring_index: u16) -> Option<Monotonic> {
+        let (state, since) = self.words_of(ring_index)?;
+        let is_running = word::read(state) == word::RUNNING;
+        is_running.then(|| Monotonic::from_nanos(since.load(Ordering::Relaxed)))
     }
 
     /// Host, after the worker's death: returns `true` if the task may have started. Only a word
@@ -290,19 +266,16 @@ mod tests {
     #[test]
     fn the_host_sees_when_a_task_began_and_ended() {
         let (host, worker) = tables();
-        assert_eq!(host.state(3), SlotState::Free);
+        assert_eq!(host.running_since(3), None);
         host.arm(3, 7);
-        assert_eq!(host.state(3), SlotState::Queued);
+        assert_eq!(host.running_since(3), None);
         let time = now();
         assert!(worker.begin(3, 7, time));
-        assert_eq!(host.state(3), SlotState::Running { since: time });
+        assert_eq!(host.running_since(3), Some(time));
         assert_eq!(host.revoke(3, 7), Revocation::Begun);
         host.arm(3, 8);
-        assert_eq!(
-            host.state(3),
-            SlotState::Queued,
-            "the outcome was received and the entry is in use again"
-        );
+        let text = "the outcome was received and the entry is in use again";
+        assert_eq!(host.running_since(3), None, "{text}");
     }
 
     #[test]
@@ -311,7 +284,7 @@ mod tests {
         host.arm(0, 7);
         assert_eq!(host.revoke(0, 7), Revocation::Revoked);
         assert!(!worker.begin(0, 7, now()));
-        assert_eq!(host.state(0), SlotState::Revoked);
+        assert_eq!(host.running_since(0), None);
     }
 
     #[test]
@@ -362,7 +335,7 @@ mod tests {
         host.arm(0, 7);
         assert!(!worker.begin(0, 8, now()));
         assert_eq!(host.revoke(0, 8), Revocation::Neither);
-        assert_eq!(host.state(0), SlotState::Queued);
+        assert!(!host.may_have_begun(0, 7));
     }
 
     #[test]
@@ -385,6 +358,6 @@ mod tests {
         host.arm(4, 1);
         assert!(!worker.begin(4, 1, now()));
         assert_eq!(host.revoke(u16::MAX, 1), Revocation::Neither);
-        assert_eq!(host.state(4), SlotState::Free);
+        assert_eq!(host.running_since(4), None);
     }
 }

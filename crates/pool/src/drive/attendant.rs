@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use brigade_scheduler::Event;
-use brigade_supervisor::{Connected, WorkerProcess};
+use brigade_supervisor::{Connected, Supervised, WorkerProcess};
 use brigade_sys::clock::now;
 use brigade_wire::link::{LinkError, LinkReceiver};
 use brigade_wire::{FromWorker, WorkerId};

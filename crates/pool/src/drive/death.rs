@@ -10,7 +10,7 @@ use brigade_supervisor::{Death, Verdict, WorkerProcess, note};
 use brigade_sys::clock;
 use brigade_sys::process::{Exit, last_line};
 use brigade_wire::WorkerId;
-use brigade_wire::slots::{Revocation, SlotState, SlotTable, slot_tag};
+use brigade_wire::slots::{Revocation, SlotTable, slot_tag};
 
 use super::interrupted::Interrupted;
 use super::outcome::{DeathReport, EventData};
@@ -141,7 +141,7 @@ fn read_interrupted(core: &Core, worker: WorkerId) -> Interrupted {
             let task = InterruptedAttempt::of_task(ring_index);
             interrupted.attempts.extend(chunk.unwrap_or(Some(task)));
         }
-        if let SlotState::Running { since } = table.state(ring_index) {
+        if let Some(since) = table.running_since(ring_index) {
             interrupted.elapsed = Some(clock::now().saturating_since(since));
         }
     }

@@ -9,7 +9,6 @@ use brigade_metrics::{
 use brigade_scheduler::WorkerStatus;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::WorkerId;
-use brigade_wire::slots::SlotState;
 use tracing::Level;
 
 use super::recording::failure_kind;
@@ -108,7 +107,7 @@ impl Core {
         let connection = self.connection(worker)?;
         let mut last = None;
         for (ring_index, task, attempt) in self.scheduler.occupants(worker) {
-            let SlotState::Running { since } = connection.table.state(ring_index) else { continue };
+            let Some(since) = connection.table.running_since(ring_index) else { continue };
             let cell = self.scheduler.task(task.key)?;
             let (items, left) = count_items(cell, snapshot).unwrap_or((1, 1));
             if left == 0 {

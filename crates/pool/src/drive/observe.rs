@@ -3,7 +3,7 @@
 use brigade_scheduler::{Observation, Stage, TaskRef};
 use brigade_sys::clock::now;
 use brigade_wire::WorkerId;
-use brigade_wire::slots::{SlotState, slot_tag};
+use brigade_wire::slots::slot_tag;
 
 use super::shared::Core;
 
@@ -22,8 +22,8 @@ impl Core {
             return Observation { began: None, section: None, usage: None, stage: Stage::Runs };
         };
         let (table, tag) = (&connection.table, slot_tag(task.id, attempt));
-        let (began, stage) = match table.state(ring_index) {
-            SlotState::Running { since } => {
+        let (began, stage) = match table.running_since(ring_index) {
+            Some(since) => {
                 let stage = match (table.runs(ring_index, tag), awaits_copy) {
                     (true, _) => Stage::Runs,
                     (false, false) => Stage::Ended,
@@ -33,7 +33,7 @@ impl Core {
             }
             // If the worker has overwritten its table, the state of the task is unknown, so its
             // time runs from now at the latest.
-            _ => (table.may_have_begun(ring_index, tag).then(now), Stage::Runs),
+            None => (table.may_have_begun(ring_index, tag).then(now), Stage::Runs),
         };
         let section = table.section().map(|section| section.due);
         let item = table.begun_items(ring_index);

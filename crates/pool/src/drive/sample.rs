@@ -6,7 +6,7 @@ use brigade_crash::Stack;
 use brigade_scheduler::TaskRef;
 use brigade_sys::clock::Monotonic;
 use brigade_wire::TaskId;
-use brigade_wire::slots::{SlotState, slot_tag};
+use brigade_wire::slots::slot_tag;
 
 use super::shared::{Core, Shared};
 use super::worker_slot::WorkerSlot;
@@ -64,9 +64,6 @@ impl Core {
         let mut running = occupants.filter(|(ring_index, task, attempt)| {
             table.runs(*ring_index, slot_tag(task.id, *attempt))
         });
-        running.find_map(|(ring_index, task, _)| match table.state(ring_index) {
-            SlotState::Running { since } => Some((since, task)),
-            SlotState::Free | SlotState::Queued | SlotState::Revoked => None,
-        })
+        running.find_map(|(ring_index, task, _)| Some((table.running_since(ring_index)?, task)))
     }
 }

@@ -1,6 +1,7 @@
 //! The state shared by a pool's threads, and the functions that callers use.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,12 +9,11 @@ use std::time::{Duration, Instant};
 use brigade_base::Inventory;
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef, WorkerStatus};
-use brigade_supervisor::{Jobs, Orders, Supervisor, note};
+use brigade_supervisor::{Jobs, Orders, Supervisor};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::Origin;
 use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 use brigade_wire::ring::Watch;
-use brigade_wire::slots::SlotState;
 use brigade_wire::{TaskId, WorkerId};
 use tracing::Level;
 
@@ -227,26 +227,7 @@ impl Shared {
     pub(crate) fn running_since(&self, task: TaskRef) -> Option<Monotonic> {
         let core = self.lock();
         let (worker, ring_index, _) = core.scheduler.assignment(task)?;
-        match core.connection(worker)?.table.state(ring_index) {
-            SlotState::Running { since } => Some(since),
-            SlotState::Free | SlotState::Queued | SlotState::Revoked => None,
-        }
-    }
-
-    /// Records that a worker's current task has entered a section. The current task is the last one
-    /// that the worker has started, because the outcomes of earlier ones may still be under way.
-    pub(super) fn section_begun(&self, worker: WorkerId, due: Monotonic) {
-        self.with_core(|core, deferred| {
-            let Some(connection) = core.connection(worker) else { return };
-            let table = &connection.table;
-            let runs = |ring_index| matches!(table.state(ring_index), SlotState::Running { .. });
-            let occupants = core.scheduler.occupants(worker).into_iter().rev();
-            let running = occupants.map(|(ring_index, ..)| ring_index).find(|slot| runs(*slot));
-            if let Some(ring_index) = running {
-                let event = Event::SectionBegun { worker, ring_index, due };
-                core.handle(now(), event, EventData::Nothing, self, deferred);
-            }
-        });
+        core.connection(worker)?.table.running_since(ring_index)
     }
 
     /// Queues an event if any subscriber may want its level.
@@ -342,22 +323,16 @@ impl Shared {
         with(self.lock().scheduler.due(worker))
     }
 
-    /// Handles a protocol violation: the worker is killed, and its table of task states is no
-    /// longer trusted.
-    pub(super) fn misbehaved(&self, worker: WorkerId, problem: &str) {
-        let problem = problem.to_owned();
-        note!(self.supervisor.output, WARN, %worker, problem, "worker broke the protocol");
-        self.with_core(|core, deferred| {
-            if self.collecting.is_some() {
-                // Outcomes that it has written before belong to tasks that have nothing to do with
-                // this.
-                core.collect_slot(worker.slot as usize, &mut None, self, deferred);
-            }
-            if let Some(connection) = core.connection_mut(worker) {
-                connection.broken = true;
-            }
-            core.handle(now(), Event::Misbehaved { worker }, EventData::Nothing, self, deferred);
-        });
+    /// Breaks the pool because one of its threads cannot do its work anymore, so that nobody waits
+    /// for something that will not happen. Its workers are killed, so that all tasks get outcomes.
+    pub(super) fn give_up(&self, part: &str, problem: &dyn fmt::Display) {
+        let reason = format!("cannot {part}: {problem}");
+        self.step(Event::Break { reason: reason.into() }, EventData::Nothing);
+        let workers: Vec<WorkerId> =
+            self.lock().worker_slots.iter().flatten().map(|slot| slot.id).collect();
+        for worker in workers {
+            self.step(Event::Misbehaved { worker }, EventData::Nothing);
+        }
     }
 }
 

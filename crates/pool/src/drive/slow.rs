@@ -5,7 +5,6 @@ use std::time::Duration;
 use brigade_scheduler::{TaskRef, WorkerStatus};
 use brigade_supervisor::note;
 use brigade_sys::clock::Monotonic;
-use brigade_wire::slots::SlotState;
 
 use super::deferred::Deferred;
 use super::shared::Core;
@@ -30,10 +29,8 @@ impl Core {
         let attempt = assignment.map(|(.., attempt)| attempt.get());
         let pid = worker.and_then(|worker| self.worker_slot(worker)?.process.pid());
         let running = assignment.and_then(|(worker, ring_index, _)| {
-            match self.connection(worker)?.table.state(ring_index) {
-                SlotState::Running { since } => Some(now.saturating_since(since)),
-                SlotState::Free | SlotState::Queued | SlotState::Revoked => None,
-            }
+            let since = self.connection(worker)?.table.running_since(ring_index)?;
+            Some(now.saturating_since(since))
         });
         let phase = match (running, worker) {
             (Some(_), _) => "running",

@@ -83,12 +83,37 @@ impl Supervised for Shared {
         death::kill_orphaned(self, process);
     }
 
+    /// The current task is the last one that the worker has started, because the outcomes of
+    /// earlier ones may still be under way.
     fn section_began(&self, worker: WorkerId, due: Monotonic) {
-        self.section_begun(worker, due);
+        self.with_core(|core, deferred| {
+            let Some(connection) = core.connection(worker) else { return };
+            let table = &connection.table;
+            let occupants = core.scheduler.occupants(worker).into_iter().rev();
+            let mut occupied = occupants.map(|(ring_index, ..)| ring_index);
+            let running = occupied.find(|ring_index| table.running_since(*ring_index).is_some());
+            if let Some(ring_index) = running {
+                let event = Event::SectionBegun { worker, ring_index, due };
+                core.handle(now(), event, EventData::Nothing, self, deferred);
+            }
+        });
     }
 
+    /// The worker is killed, and its table of task states is no longer trusted.
     fn misbehaved(&self, worker: WorkerId, problem: &str) {
-        Self::misbehaved(self, worker, problem);
+        let problem = problem.to_owned();
+        note!(self.supervisor.output, WARN, %worker, problem, "worker broke the protocol");
+        self.with_core(|core, deferred| {
+            if self.collecting.is_some() {
+                // Outcomes that it has written before belong to tasks that have nothing to do with
+                // this.
+                core.collect_slot(worker.slot as usize, &mut None, self, deferred);
+            }
+            if let Some(connection) = core.connection_mut(worker) {
+                connection.broken = true;
+            }
+            core.handle(now(), Event::Misbehaved { worker }, EventData::Nothing, self, deferred);
+        });
     }
 
     fn crashed(&self, process: &WorkerProcess) -> bool {
