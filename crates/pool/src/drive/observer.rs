@@ -42,61 +42,88 @@ pub(super) struct Started {
     pub(super) initializing: Option<Monotonic>,
 }
 
-/// Sees what a pool does.
-pub(super) trait Observer {
-    /// Returns the time of the submission of `task`: exact if it has to be, and otherwise as the
-    /// observer likes, or slightly behind.
-    #[inline]
-    fn stamp(&mut self, _task: &TaskCell, exact: bool) -> Monotonic {
-        if exact { clock::now() } else { clock::last_tick() }
-    }
+/// Writes the trait of an observer from all that it can see, and passes each thing on to every
+/// observer of a pool.
+macro_rules! observers {
+    ($($(#[$attribute:meta])* fn $seen:ident($($argument:ident: $of:ty),*);)+) => {
+        /// Sees what a pool does.
+        pub(super) trait Observer {
+            /// Returns the time of the submission of `task`: exact if it has to be, and otherwise
+            /// as the observer likes, or slightly behind.
+            #[inline]
+            fn stamp(&mut self, _task: &TaskCell, exact: bool) -> Monotonic {
+                if exact { clock::now() } else { clock::last_tick() }
+            }
 
+            /// Returns the code of a thread that the observer needs, with the thread's name.
+            fn thread(&self) -> Option<(&'static str, ObserverThread)> {
+                None
+            }
+            $(
+                $(#[$attribute])*
+                #[inline]
+                fn $seen(&mut self, $($argument: $of),*) {
+                    $(let _ = $argument;)*
+                }
+            )+
+        }
+
+        /// Passes everything on to each observer.
+        impl Observer for Observers {
+            #[inline]
+            fn stamp(&mut self, task: &TaskCell, exact: bool) -> Monotonic {
+                self.metrics.stamp(task, exact)
+            }
+
+            fn thread(&self) -> Option<(&'static str, ObserverThread)> {
+                self.metrics.thread().or_else(|| self.trace.thread())
+            }
+            $(
+                #[inline]
+                fn $seen(&mut self, $($argument: $of),*) {
+                    self.metrics.$seen($($argument),*);
+                    self.trace.$seen($($argument),*);
+                }
+            )+
+        }
+    };
+}
+
+observers! {
     /// An event is about to be handled.
-    #[inline]
     fn event(
-        &mut self,
-        _now: Monotonic,
-        _event: &Event<TaskCell>,
-        _data: &EventData,
-        _scheduler: &Scheduler<TaskCell>,
-    ) {
-    }
+        now: Monotonic,
+        event: &Event<TaskCell>,
+        data: &EventData,
+        scheduler: &Scheduler<TaskCell>
+    );
 
     /// An event and everything that follows from it was handled.
-    #[inline]
-    fn handled(&mut self, _now: Monotonic, _scheduler: &Scheduler<TaskCell>) {}
+    fn handled(now: Monotonic, scheduler: &Scheduler<TaskCell>);
 
     /// A task was accepted.
-    #[inline]
-    fn accepted(&mut self, _task: &TaskCell) {}
+    fn accepted(task: &TaskCell);
 
     /// A task was sent, with this number of bytes of its argument.
-    #[inline]
-    fn sent(&mut self, _worker: WorkerId, _bytes: usize) {}
+    fn sent(worker: WorkerId, bytes: usize);
 
     /// A task has ended.
-    #[inline]
-    fn ended(&mut self, _now: Monotonic, _end: &End<'_>) {}
+    fn ended(now: Monotonic, end: &End<'_>);
 
     /// A process was ordered.
-    fn worker_started(&mut self, _now: Monotonic, _worker: WorkerId) {}
+    fn worker_started(now: Monotonic, worker: WorkerId);
 
     /// A worker takes tasks.
-    fn worker_ready(&mut self, _: Monotonic, _: WorkerId, _ready: Started) {}
+    fn worker_ready(now: Monotonic, worker: WorkerId, ready: Started);
 
     /// A worker was asked to exit, or is being killed.
-    fn worker_leaving(&mut self, _now: Monotonic, _worker: WorkerId) {}
+    fn worker_leaving(now: Monotonic, worker: WorkerId);
 
     /// A process is gone. `died` is `true` unless it has exited in order.
-    fn worker_gone(&mut self, _now: Monotonic, _worker: WorkerId, _died: bool) {}
+    fn worker_gone(now: Monotonic, worker: WorkerId, died: bool);
 
     /// The pool has ended.
-    fn pool_ended(&mut self) {}
-
-    /// Returns the code of a thread that the observer needs, with the thread's name.
-    fn thread(&self) -> Option<(&'static str, ObserverThread)> {
-        None
-    }
+    fn pool_ended();
 }
 
 /// The code of an observer's thread. It gets the name of the pool.
@@ -178,76 +205,3 @@ impl Observers {
 
 #[cfg(not(all(feature = "recording", feature = "trace-export")))]
 impl Observer for Off {}
-
-/// Passes everything on to each observer.
-impl Observer for Observers {
-    #[inline]
-    fn stamp(&mut self, task: &TaskCell, exact: bool) -> Monotonic {
-        self.metrics.stamp(task, exact)
-    }
-
-    #[inline]
-    fn event(
-        &mut self,
-        now: Monotonic,
-        event: &Event<TaskCell>,
-        data: &EventData,
-        scheduler: &Scheduler<TaskCell>,
-    ) {
-        self.metrics.event(now, event, data, scheduler);
-        self.trace.event(now, event, data, scheduler);
-    }
-
-    #[inline]
-    fn handled(&mut self, now: Monotonic, scheduler: &Scheduler<TaskCell>) {
-        self.metrics.handled(now, scheduler);
-        self.trace.handled(now, scheduler);
-    }
-
-    #[inline]
-    fn accepted(&mut self, task: &TaskCell) {
-        self.metrics.accepted(task);
-        self.trace.accepted(task);
-    }
-
-    #[inline]
-    fn sent(&mut self, worker: WorkerId, bytes: usize) {
-        self.metrics.sent(worker, bytes);
-        self.trace.sent(worker, bytes);
-    }
-
-    #[inline]
-    fn ended(&mut self, now: Monotonic, end: &End<'_>) {
-        self.metrics.ended(now, end);
-        self.trace.ended(now, end);
-    }
-
-    fn worker_started(&mut self, now: Monotonic, worker: WorkerId) {
-        self.metrics.worker_started(now, worker);
-        self.trace.worker_started(now, worker);
-    }
-
-    fn worker_ready(&mut self, now: Monotonic, worker: WorkerId, ready: Started) {
-        self.metrics.worker_ready(now, worker, ready);
-        self.trace.worker_ready(now, worker, ready);
-    }
-
-    fn worker_leaving(&mut self, now: Monotonic, worker: WorkerId) {
-        self.metrics.worker_leaving(now, worker);
-        self.trace.worker_leaving(now, worker);
-    }
-
-    fn worker_gone(&mut self, now: Monotonic, worker: WorkerId, died: bool) {
-        self.metrics.worker_gone(now, worker, died);
-        self.trace.worker_gone(now, worker, died);
-    }
-
-    fn pool_ended(&mut self) {
-        self.metrics.pool_ended();
-        self.trace.pool_ended();
-    }
-
-    fn thread(&self) -> Option<(&'static str, ObserverThread)> {
-        self.metrics.thread().or_else(|| self.trace.thread())
-    }
-}
