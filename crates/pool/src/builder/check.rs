@@ -17,9 +17,9 @@ use crate::error::PoolError;
 
 impl PoolBuilder {
     /// Returns the configuration if every setting is valid; the error names the first that is not.
-    pub(super) fn check(self) -> Result<Config, PoolError> {
-        let Self { workers, cores, cores_per_worker, finalizer, mut config, .. } = self;
-        check_not_zero(&config, cores_per_worker)?;
+    pub(super) fn check(mut self) -> Result<Config, PoolError> {
+        let config = &mut self.config;
+        check_not_zero(config, self.cores_per_worker)?;
         for (name, resource) in &self.resources {
             let declared = config.resources.declare(name, *resource);
             declared.map_err(PoolError::configuration("resource"))?;
@@ -34,51 +34,15 @@ impl PoolBuilder {
         })?;
 
         #[cfg(feature = "sandbox")]
-        prepare_sandbox(&mut config, self.sandbox.as_ref())?;
-        prepare_limits(&mut config)?;
-        let cores_each = cores_per_worker.unwrap_or_else(available_cores);
-        config.scheduler.cores = u32::try_from(cores_each).unwrap_or(u32::MAX);
+        prepare_sandbox(config, self.sandbox.as_ref())?;
+        prepare_limits(config)?;
+        if config.supervisor.thread.is_none() {
+            config.supervisor.connector = config.link.connector()?;
+        }
+        self.choose_copies();
+        self.choose_workers()?;
 
-        let cores = SlotCores::new(cores, cores_per_worker)?;
-        let usual = || cores.as_ref().map_or_else(available_cores, SlotCores::workers);
-        let workers = workers.unwrap_or_else(usual);
-        check_workers(workers, "workers")?;
-        let min_workers = config.scheduler.min_workers;
-        require(min_workers <= workers, "min_workers", || {
-            format!("must be at most `workers` ({workers}), but is {min_workers}")
-        })?;
-        let supervisor = &mut config.supervisor;
-        if supervisor.thread.is_none() {
-            supervisor.connector = config.link.connector()?;
-        }
-        let by_slot = supervisor.env.is_by_slot();
-        // Others wait for what a copy has, and the host does not know when it is gone.
-        let waits = by_slot || !config.scheduler.resources.is_empty();
-        let copies = self.is_fresh && !waits && can_copy(supervisor) && self.initializer.is_none();
-        config.scheduler.copies = copies;
-        if copies {
-            supervisor.copies = Some(config.scheduler.stop_grace);
-            (supervisor.credit, config.scheduler.credit) = (CREDIT_OF_COPIES, CREDIT_OF_COPIES);
-        }
-        if self.is_fresh {
-            config.scheduler.max_tasks = if copies { None } else { Some(1) };
-        }
-        let ahead = self.is_fresh && !copies && !by_slot && cores.is_none();
-        let spare = self.spare_workers.unwrap_or(if ahead { workers } else { 0 });
-        require(workers.saturating_add(spare) <= MAX_WORKERS, "spare_workers", || {
-            format!("with `workers` ({workers}), must be at most {MAX_WORKERS}, but is {spare}")
-        })?;
-        config.scheduler.spare_workers = spare;
-        if let Some(cores) = &cores {
-            let field = if spare == 0 { "cores_per_worker" } else { "spare_workers" };
-            cores.reserve(workers + spare, field)?;
-        }
-        config.scheduler.workers = workers;
-        config.cores = cores.map(Arc::new);
-
-        let supervisor = &mut config.supervisor;
-        supervisor.is_pinned = config.cores.is_some();
-        config.scheduler.exclusive_slots = supervisor.is_pinned || supervisor.env.is_by_slot();
+        let supervisor = &mut self.config.supervisor;
         supervisor.depth = brigade_worker::context::depth().unwrap_or(0) + 1;
         for (key, value) in supervisor.command.iter().flat_map(|line| &line.environment) {
             check_variable("worker_command", key, value.as_deref())?;
@@ -88,11 +52,57 @@ impl PoolBuilder {
         let setup = &mut supervisor.setup;
         setup.preload = check_function("preload", self.preload, limit)?;
         setup.initializer = check_function("initializer", self.initializer, limit)?;
-        if let Some(finalizer) = finalizer {
+        if let Some(finalizer) = self.finalizer {
             let set = setup.set_finalizer(finalizer);
             set.map_err(PoolError::configuration("finalizer"))?;
         }
-        Ok(config)
+        Ok(self.config)
+    }
+
+    /// Decides whether workers run tasks in copies of themselves.
+    fn choose_copies(&mut self) {
+        let Config { scheduler, supervisor, .. } = &mut self.config;
+        // Others wait for what a copy has, and the host does not know when it is gone.
+        let waits = supervisor.env.is_by_slot() || !scheduler.resources.is_empty();
+        let copies = self.is_fresh && !waits && can_copy(supervisor) && self.initializer.is_none();
+        scheduler.copies = copies;
+        if copies {
+            supervisor.copies = Some(scheduler.stop_grace);
+            (supervisor.credit, scheduler.credit) = (CREDIT_OF_COPIES, CREDIT_OF_COPIES);
+        }
+        if self.is_fresh {
+            scheduler.max_tasks = if copies { None } else { Some(1) };
+        }
+    }
+
+    /// Decides on the numbers of workers, and reserves their cores.
+    fn choose_workers(&mut self) -> Result<(), PoolError> {
+        let Config { scheduler, supervisor, .. } = &mut self.config;
+        let cores_each = self.cores_per_worker.unwrap_or_else(available_cores);
+        scheduler.cores = u32::try_from(cores_each).unwrap_or(u32::MAX);
+        let cores = SlotCores::new(self.cores.take(), self.cores_per_worker)?;
+        let usual = || cores.as_ref().map_or_else(available_cores, SlotCores::workers);
+        let workers = self.workers.unwrap_or_else(usual);
+        check_workers(workers, "workers")?;
+        let min_workers = scheduler.min_workers;
+        require(min_workers <= workers, "min_workers", || {
+            format!("must be at most `workers` ({workers}), but is {min_workers}")
+        })?;
+        let is_exclusive = supervisor.env.is_by_slot() || cores.is_some();
+        let ahead = self.is_fresh && !scheduler.copies && !is_exclusive;
+        let spare = self.spare_workers.unwrap_or(if ahead { workers } else { 0 });
+        require(workers.saturating_add(spare) <= MAX_WORKERS, "spare_workers", || {
+            format!("with `workers` ({workers}), must be at most {MAX_WORKERS}, but is {spare}")
+        })?;
+        if let Some(cores) = &cores {
+            let field = if spare == 0 { "cores_per_worker" } else { "spare_workers" };
+            cores.reserve(workers + spare, field)?;
+        }
+        (scheduler.workers, scheduler.spare_workers) = (workers, spare);
+        supervisor.is_pinned = cores.is_some();
+        scheduler.exclusive_slots = is_exclusive;
+        self.config.cores = cores.map(Arc::new);
+        Ok(())
     }
 }
 
