@@ -33,12 +33,6 @@ impl Notes {
             self.0.push(Box::new(emit));
         }
     }
-
-    /// Returns `true` if there are none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 impl IntoIterator for Notes {
