@@ -1,14 +1,14 @@
 //! Named batches: tasks that a later run of the program continues.
 
-use std::fmt;
 use std::sync::Arc;
 
+use brigade_sys::debug_fields;
 use brigade_task::{Data, NamedFunction, SubmitError, SubmitErrorKind};
 use futures_util::StreamExt;
 
 use super::ClusterHandle;
 use super::map::{Chunks, ClusterMap, ClusterMapUnordered};
-use super::mapped::{Mapped, closed};
+use super::open_batch::{OPEN, OpenBatch};
 use super::prepare::Place;
 use super::shared::{Command, Shared};
 use super::task::ClusterTask;
@@ -38,30 +38,27 @@ use crate::names::{ItemId, NameError, Origin};
 /// ```
 pub struct Batch<'cluster> {
     shared: &'cluster Arc<Shared>,
-    origin: Origin,
-    is_continued: bool,
+    batch: OpenBatch,
 }
 
 impl<'cluster> Batch<'cluster> {
     pub(super) fn open(shared: &'cluster Arc<Shared>, name: &str) -> Result<Self, ClusterError> {
         let origin = Origin::batch(name)?;
         let batch = origin.clone();
-        let found = shared.run(move |server| async move { server.find(&batch).await });
-        let found = found.recv().map_err(|_| closed())??;
-        let is_continued = found.is_continued;
+        let found = shared.ask(OPEN, move |server| async move { server.find(&batch).await })?;
         let (behind, done) = (found.last_sequence, found.items);
         shared.send(Command::Follow { origin: origin.clone(), behind, done });
-        Ok(Self { shared, origin, is_continued })
+        Ok(Self { shared, batch: OpenBatch { origin, is_continued: found.is_continued } })
     }
 
     /// Returns the name.
     pub fn name(&self) -> &str {
-        self.origin.as_str()
+        self.batch.origin.as_str()
     }
 
     /// Returns `true` if an earlier run has left outcomes or tasks.
     pub fn is_continued(&self) -> bool {
-        self.is_continued
+        self.batch.is_continued
     }
 
     /// Submits an item of the batch; see [`ClusterTask::submit`].
@@ -93,13 +90,8 @@ impl<'cluster> Batch<'cluster> {
         item: &str,
         function: F,
     ) -> Result<ClusterTask<'cluster, A, R>, NameError> {
-        let item = ItemId::named(item)?;
-        let (origin, may_be_done) = (self.origin.clone(), self.is_continued);
-        Ok(ClusterTask::new(
-            self.shared,
-            Place::Batch { origin, item, may_be_done },
-            function.name_and_types(),
-        ))
+        let place = Place::Batch(self.batch.clone(), ItemId::named(item)?);
+        Ok(ClusterTask::new(self.shared, place, function.name_and_types()))
     }
 
     /// Calls `callback` with an item and the name of its host when a node begins a task of this
@@ -115,13 +107,12 @@ impl<'cluster> Batch<'cluster> {
         &self,
         mut callback: impl FnMut(&str, &str) + Send + 'static,
     ) -> Result<(), ClusterError> {
-        let origin = self.origin.clone();
-        let subscribed = self.shared.run(move |server| async move {
+        let origin = self.batch.origin.clone();
+        let mut starts = self.shared.ask(OPEN, move |server| async move {
             let subject = server.names().starts_of(&origin);
             let subscribed = server.jetstream.client().subscribe(subject).await;
             subscribed.map_err(|error| ClusterError::server("subscribe", error))
-        });
-        let mut starts = subscribed.recv().map_err(|_| closed())??;
+        })?;
         // Ends with the driver.
         drop(self.shared.run(move |_| async move {
             while let Some(message) = starts.next().await {
@@ -144,8 +135,8 @@ impl<'cluster> Batch<'cluster> {
         function: F,
         inputs: I,
     ) -> ClusterMap<'cluster, I::IntoIter, R> {
-        let (batch, names) = (Some(self.mapped()), function.name_and_types());
-        ClusterMap::new(Chunks::new(self.shared, batch, names, inputs.into_iter()))
+        let batch = Some(self.batch.clone());
+        ClusterMap::new(Chunks::new(self.shared, batch, function.name_and_types(), inputs))
     }
 
     /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
@@ -160,20 +151,9 @@ impl<'cluster> Batch<'cluster> {
         function: F,
         inputs: I,
     ) -> ClusterMapUnordered<'cluster, I::IntoIter, R> {
-        let (batch, names) = (Some(self.mapped()), function.name_and_types());
-        ClusterMapUnordered::new(Chunks::new(self.shared, batch, names, inputs.into_iter()))
-    }
-
-    fn mapped(&self) -> Mapped {
-        Mapped { origin: self.origin.clone(), is_continued: self.is_continued }
+        let batch = Some(self.batch.clone());
+        ClusterMapUnordered::new(Chunks::new(self.shared, batch, function.name_and_types(), inputs))
     }
 }
 
-impl fmt::Debug for Batch<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Batch")
-            .field("name", &self.name())
-            .field("is_continued", &self.is_continued)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(impl Batch<'_> { |it| name: it.name(), is_continued: it.is_continued() });

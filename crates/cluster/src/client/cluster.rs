@@ -1,11 +1,11 @@
 //! The cluster as its users see it.
 
-use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use brigade_task::{Data, NamedFunction, SubmitError};
+use brigade_sys::debug_fields;
+use brigade_task::{Data, Executor, NamedFunction, SubmitError, TaskError};
 
 use super::ClusterHandle;
 use super::ClusterSubmitFuture;
@@ -13,6 +13,7 @@ use super::batch::Batch;
 use super::builder::ClusterBuilder;
 use super::map::{Chunks, ClusterMap, ClusterMapUnordered};
 use super::prepare::Place;
+use super::record::Facts;
 use super::shared::{Command, Shared};
 use super::task::ClusterTask;
 use crate::error::ClusterError;
@@ -135,8 +136,7 @@ impl Cluster {
         function: F,
         inputs: I,
     ) -> ClusterMap<'_, I::IntoIter, R> {
-        let names = function.name_and_types();
-        ClusterMap::new(Chunks::new(&self.shared, None, names, inputs.into_iter()))
+        ClusterMap::new(Chunks::new(&self.shared, None, function.name_and_types(), inputs))
     }
 
     /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
@@ -151,8 +151,7 @@ impl Cluster {
         function: F,
         inputs: I,
     ) -> ClusterMapUnordered<'_, I::IntoIter, R> {
-        let names = function.name_and_types();
-        ClusterMapUnordered::new(Chunks::new(&self.shared, None, names, inputs.into_iter()))
+        ClusterMapUnordered::new(Chunks::new(&self.shared, None, function.name_and_types(), inputs))
     }
 
     /// Opens a named batch: a set of tasks that a later run of the program continues. See
@@ -172,6 +171,52 @@ impl Cluster {
     }
 }
 
+/// Runs the same code as a `Pool`, on many machines:
+///
+/// ```no_run
+/// use brigade::cluster::Cluster;
+/// use brigade::{Executor, Key, Pool};
+///
+/// static SQUARE: Key<u64, u64> = Key::new("square/1", |x: u64| x * x);
+///
+/// fn sum_of_squares(executor: &impl Executor) -> Result<u64, Box<dyn std::error::Error>> {
+///     let mut sum = executor.submit(&SQUARE, 1)?.wait()?;
+///     for square in executor.map(&SQUARE, 2..=4) {
+///         sum += square?;
+///     }
+///     Ok(sum)
+/// }
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     brigade::init();
+///     let sum = match std::env::var("NATS_URL") {
+///         Ok(url) => sum_of_squares(&Cluster::connect(url)?)?,
+///         Err(_) => sum_of_squares(&Pool::builder().build()?)?,
+///     };
+///     println!("{sum}");
+///     Ok(())
+/// }
+/// ```
+impl Executor for Cluster {
+    type Facts = Facts;
+
+    fn submit<F: NamedFunction<A, R, By>, A: Data, R: Data, By>(
+        &self,
+        function: F,
+        argument: A,
+    ) -> Result<ClusterHandle<R>, SubmitError<A>> {
+        Self::submit(self, function, argument)
+    }
+
+    fn map<F: NamedFunction<I::Item, R, By>, I: IntoIterator<Item: Data>, R: Data, By>(
+        &self,
+        function: F,
+        inputs: I,
+    ) -> impl Iterator<Item = Result<R, TaskError>> {
+        Self::map(self, function, inputs)
+    }
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
         if self.shared.is_forked() {
@@ -185,11 +230,8 @@ impl Drop for Cluster {
     }
 }
 
-impl fmt::Debug for Cluster {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Cluster")
-            .field("queue", self.shared.names.queue())
-            .field("is_connected", &self.is_connected())
-            .finish_non_exhaustive()
+debug_fields! {
+    impl Cluster {
+        |it| queue: it.shared.names.queue(), is_connected: it.is_connected()
     }
 }

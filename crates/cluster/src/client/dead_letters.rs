@@ -1,13 +1,13 @@
 //! Reads the dead letters of a queue, and submits them again.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::PublishErrorKind;
 use brigade_codec::chain;
+use brigade_sys::debug_fields;
 
 use super::cluster::Cluster;
 use super::server::{Server, patiently};
@@ -15,6 +15,9 @@ use super::shared::Shared;
 use crate::dead_letter::DeadLetter;
 use crate::error::ClusterError;
 use crate::stored_message::{first_message, last_message};
+
+/// The operation that needs the server.
+const LOOK: &str = "look at the dead letters";
 
 /// Number of dead letters that are read at a time. Each has up to half a megabyte.
 const PAGE: usize = 32;
@@ -64,7 +67,7 @@ impl Cluster {
     /// If the server does not answer, or the queue is full. The call may then be repeated.
     pub fn requeue(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
         let letter = letter.clone();
-        ask(self.shared(), move |server| async move { server.requeue(&letter).await })
+        self.shared().ask(LOOK, move |server| async move { server.requeue(&letter).await })
     }
 
     /// Removes a dead letter. Its task keeps the outcome that it was given up. Returns `false` if
@@ -74,16 +77,9 @@ impl Cluster {
     /// If the server does not answer.
     pub fn remove_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
         let letter = letter.clone();
-        ask(self.shared(), move |server| async move { server.remove_dead_letter(&letter).await })
+        self.shared()
+            .ask(LOOK, move |server| async move { server.remove_dead_letter(&letter).await })
     }
-}
-
-fn ask<T: Send + 'static, F: Future<Output = Result<T, ClusterError>> + 'static>(
-    shared: &Arc<Shared>,
-    job: impl FnOnce(Server) -> F + Send + 'static,
-) -> Result<T, ClusterError> {
-    let ended = |_| ClusterError::system("look at the dead letters", "the cluster is closed");
-    shared.run(job).recv().map_err(ended)?
 }
 
 impl Iterator for DeadLetters<'_> {
@@ -92,7 +88,8 @@ impl Iterator for DeadLetters<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         while self.page.is_empty() {
             let from = self.next.take()?;
-            match ask(self.shared, move |server| async move { server.dead_letters(from).await }) {
+            let page = move |server: Server| async move { server.dead_letters(from).await };
+            match self.shared.ask(LOOK, page) {
                 Ok(page) => (self.page, self.next) = (page.letters, page.next),
                 Err(error) => return Some(Err(error)),
             }
@@ -101,11 +98,7 @@ impl Iterator for DeadLetters<'_> {
     }
 }
 
-impl fmt::Debug for DeadLetters<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("DeadLetters").field("next", &self.next).finish_non_exhaustive()
-    }
-}
+debug_fields!(impl DeadLetters<'_> { next });
 
 impl Server {
     /// Reads dead letters from a sequence on. Leaves out those of other versions. The leader

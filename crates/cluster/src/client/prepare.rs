@@ -8,11 +8,12 @@ use brigade_worker::problem_of_name;
 use serde::Serialize;
 
 use super::machine::{Ticket, WhenFull};
+use super::open_batch::OpenBatch;
 use super::settings::Settings;
 use super::shared::Shared;
 use super::submission::{Content, Submission, Target};
 use crate::message::{INLINE_LIMIT, Items, TaskHead};
-use crate::names::{ItemId, Lane, Origin, TaskKey};
+use crate::names::{ItemId, Lane, TaskKey};
 
 /// Maximum number of bytes of an encoded argument.
 const ARGUMENT_LIMIT: usize = 1 << 30;
@@ -23,7 +24,7 @@ pub(super) enum Place {
     /// Outside of batches. The id is the number of the submission.
     Client,
     /// An item of a batch, which an earlier run may have submitted.
-    Batch { origin: Origin, item: ItemId, may_be_done: bool },
+    Batch(OpenBatch, ItemId),
 }
 
 impl Place {
@@ -45,8 +46,8 @@ impl Place {
                 let item = ItemId::number(ticket);
                 (TaskKey { origin: shared.origin.clone(), item }, false)
             }
-            Self::Batch { origin, item, may_be_done } => {
-                (TaskKey { origin: origin.clone(), item: item.clone() }, *may_be_done)
+            Self::Batch(OpenBatch { origin, is_continued }, item) => {
+                (TaskKey { origin: origin.clone(), item: item.clone() }, *is_continued)
             }
         };
         let class = settings.requirements.class().map_err(|error| refused(&error))?;

@@ -1,11 +1,11 @@
 //! The state that callers, handles and the driver share.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use brigade_sys::debug_fields;
 use brigade_sys::fork::Origin as Process;
 use brigade_task::backend::Callbacks;
 use tokio::sync::mpsc::UnboundedSender;
@@ -16,6 +16,7 @@ use super::record::Encoded;
 use super::server::Server;
 use super::submission::Submission;
 use super::window::Window;
+use crate::error::ClusterError;
 use crate::names::{Names, Origin};
 
 /// Publications whose answer is outstanding, at most. More do not make the server faster.
@@ -118,13 +119,16 @@ impl Shared {
         self.send(Command::Run(Box::new(run)));
         receiver
     }
-}
 
-impl fmt::Debug for Shared {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Shared")
-            .field("origin", &self.origin)
-            .field("window", &self.window)
-            .finish_non_exhaustive()
+    /// Runs a job on the driver's thread, and blocks until it is done.
+    pub(super) fn ask<T: Send + 'static, F: Future<Output = Result<T, ClusterError>> + 'static>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        job: impl FnOnce(Server) -> F + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        let closed = |_| ClusterError::system(operation, "the cluster was closed");
+        self.run(job).recv().map_err(closed)?
     }
 }
+
+debug_fields!(impl Shared { origin, window });

@@ -3,11 +3,11 @@
 mod send;
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use brigade_codec::chain;
+use brigade_sys::debug_fields;
 use brigade_task::map::{self, Queued, Setting, Turn};
 use brigade_task::{TaskError, TimedOut};
 use serde::Serialize;
@@ -18,7 +18,7 @@ use super::sizing::Sizing;
 use crate::client::failure;
 use crate::client::inbox::{ChunkOutcome, Inbox};
 use crate::client::machine::Ticket;
-use crate::client::mapped::Mapped;
+use crate::client::open_batch::OpenBatch;
 use crate::client::settings::Settings;
 use crate::client::shared::{Command, Shared};
 use crate::clock::{Monotonic, now};
@@ -39,7 +39,7 @@ const BATCH_CHUNK: u32 = 16;
 #[expect(unnameable_types, reason = "the type of a handle, a map or a future has it inside")]
 pub struct Chunks<'cluster, I: Iterator> {
     shared: &'cluster Arc<Shared>,
-    batch: Option<Mapped>,
+    batch: Option<OpenBatch>,
     name: Arc<str>,
     inputs: Option<I>,
     /// The inputs whose results were not yielded, by position, if results come with inputs.
@@ -86,16 +86,16 @@ struct InFlight {
 impl<'cluster, I: Iterator> Chunks<'cluster, I> {
     pub(in crate::client) fn new(
         shared: &'cluster Arc<Shared>,
-        batch: Option<Mapped>,
+        batch: Option<OpenBatch>,
         (name, types): (&str, u64),
-        inputs: I,
+        inputs: impl IntoIterator<IntoIter = I>,
     ) -> Self {
         let settings = Settings { label: Some(name.into()), types, ..Settings::default() };
         Self {
             shared,
             batch,
             name: name.into(),
-            inputs: Some(inputs),
+            inputs: Some(inputs.into_iter()),
             kept: None,
             taken: 0,
             placed: 0,
@@ -151,22 +151,15 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
     }
 }
 
-impl<I: Iterator> map::Chunks for Chunks<'_, I>
-where
-    I::Item: Serialize + 'static,
-{
+impl<I: Iterator<Item: Serialize + 'static>> map::Chunks for Chunks<'_, I> {
     type Results = Results;
     type Input = I::Item;
 
-    fn next_until<R, T>(
+    fn next_until<R: DeserializeOwned + 'static, T: Turn<Results>>(
         &mut self,
         turn: &mut T,
         deadline: Option<Instant>,
-    ) -> Result<Option<Result<R, TaskError>>, TimedOut>
-    where
-        R: DeserializeOwned + 'static,
-        T: Turn<Results>,
-    {
+    ) -> Result<Option<Result<R, TaskError>>, TimedOut> {
         self.until = deadline.map(|it| now() + it.saturating_duration_since(Instant::now()));
         loop {
             if let Some(result) = self.current.as_mut().and_then(Results::next) {
@@ -213,10 +206,7 @@ where
     }
 }
 
-impl<I: Iterator> Queued for Chunks<'_, I>
-where
-    I::Item: Serialize + 'static,
-{
+impl<I: Iterator<Item: Serialize + 'static>> Queued for Chunks<'_, I> {
     type Priority = Priority;
     type Requirements = Requirements;
 
@@ -229,10 +219,7 @@ where
     }
 }
 
-impl<I: Iterator> Chunks<'_, I>
-where
-    I::Item: Serialize + 'static,
-{
+impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
     /// Sends what there is room for, and waits for the next outcome. Returns `None` if there are no
     /// more.
     fn next_chunk(&mut self) -> Result<Option<Results>, TimedOut> {
@@ -307,12 +294,8 @@ impl<I: Iterator> Drop for Chunks<'_, I> {
     }
 }
 
-impl<I: Iterator> fmt::Debug for Chunks<'_, I> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Chunks")
-            .field("in_flight", &self.in_flight.len())
-            .field("sizing", &self.sizing)
-            .field("window", &self.window)
-            .finish_non_exhaustive()
+debug_fields! {
+    impl<I: Iterator> Chunks<'_, I> {
+        |it| in_flight: it.in_flight.len(), sizing: it.sizing, window: it.window
     }
 }

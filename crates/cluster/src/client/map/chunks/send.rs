@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::{Chunks, InFlight};
 use crate::client::failure::{self, closed};
 use crate::client::machine::Ticket;
-use crate::client::mapped::Mapped;
 use crate::client::prepare::{Place, encode};
 use crate::client::shared::Command;
 use crate::client::submission::Target;
@@ -16,10 +15,7 @@ use crate::input_hash::input_hash;
 use crate::message::{INLINE_LIMIT, Items, ItemsBuilder};
 use crate::names::ItemId;
 
-impl<I: Iterator> Chunks<'_, I>
-where
-    I::Item: Serialize + 'static,
-{
+impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
     /// Takes the inputs of one chunk and sends them.
     pub(super) fn send_chunk(&mut self) {
         let most = self.sizing.items().min(u32::try_from(self.window).unwrap_or(u32::MAX));
@@ -95,10 +91,7 @@ where
     ) -> Result<(), SubmitErrorKind> {
         let place = match &self.batch {
             None => Place::Client,
-            Some(Mapped { origin, is_continued }) => {
-                let (origin, may_be_done) = (origin.clone(), *is_continued);
-                Place::Batch { origin, item: ItemId::chunk(self.sent), may_be_done }
-            }
+            Some(batch) => Place::Batch(batch.clone(), ItemId::chunk(self.sent)),
         };
         self.sent += 1;
         if self.shared.is_forked() {

@@ -1,4 +1,4 @@
-//! A batch for its map, whose runs agree on the size of chunks.
+//! A batch that was opened, whose runs agree on the size of chunks.
 
 use std::sync::Arc;
 
@@ -12,14 +12,18 @@ use crate::error::ClusterError;
 use crate::message::Manifest;
 use crate::names::Origin;
 
-/// A batch for its map.
+/// The operation in which a batch needs the server first.
+pub(super) const OPEN: &str = "open the batch";
+
+/// A batch that was opened.
 #[derive(Debug, Clone)]
-pub(super) struct Mapped {
+pub(super) struct OpenBatch {
     pub(super) origin: Origin,
+    /// An earlier run has left outcomes or tasks.
     pub(super) is_continued: bool,
 }
 
-impl Mapped {
+impl OpenBatch {
     /// Agrees with earlier runs on the size of chunks. Returns that size.
     pub(super) fn agree(
         &self,
@@ -28,9 +32,7 @@ impl Mapped {
         chunk: u32,
     ) -> Result<u32, ClusterError> {
         let (origin, wanted) = (self.origin.clone(), Manifest { name: name.to_owned(), chunk });
-        let agreed =
-            shared.run(move |server| async move { agree(&server, &origin, &wanted).await });
-        agreed.recv().map_err(|_| closed())?
+        shared.ask(OPEN, move |server| async move { agree(&server, &origin, &wanted).await })
     }
 }
 
@@ -66,8 +68,4 @@ async fn agree(server: &Server, batch: &Origin, wanted: &Manifest) -> Result<u32
             wanted: wanted.name.clone(),
         })
     }
-}
-
-pub(super) fn closed() -> ClusterError {
-    ClusterError::system("open the batch", "the cluster was closed")
 }
