@@ -4,13 +4,13 @@
 //! that waits, besides the one that it reads, so a giver that is faster than the jobs waits.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_sys::wait::Waker;
 
 use crate::input_block::InputBlock;
+use crate::same::equal_if_same;
 
 /// The standard inputs of several jobs, to which blocks are given while the jobs run.
 #[derive(Clone)]
@@ -220,20 +220,7 @@ impl fmt::Debug for BlockStreams {
     }
 }
 
-/// Streams are equal if they are the same ones.
-impl PartialEq for BlockStreams {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for BlockStreams {}
-
-impl Hash for BlockStreams {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).hash(state);
-    }
-}
+equal_if_same!(BlockStreams);
 
 #[cfg(test)]
 mod tests {

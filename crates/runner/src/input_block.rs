@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::fs::File;
-use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 use brigade_sys::sealed::SealedBytes;
 use brigade_sys::sync::Mutex;
+
+use crate::same::equal_if_same;
 
 /// The standard input of one job, in a file in memory that nobody can change.
 ///
@@ -89,20 +90,7 @@ impl fmt::Debug for InputBlock {
     }
 }
 
-/// Two blocks are equal if they are the same one.
-impl PartialEq for InputBlock {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for InputBlock {}
-
-impl Hash for InputBlock {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).hash(state);
-    }
-}
+equal_if_same!(InputBlock);
 
 #[cfg(test)]
 mod tests {

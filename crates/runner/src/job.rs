@@ -18,6 +18,7 @@ use crate::confinement::Confinement;
 use crate::file_part::FilePart;
 use crate::input_block::InputBlock;
 use crate::output::Output;
+use crate::same::equal_if_same;
 pub use command::{Command, quote};
 use data::Data;
 
@@ -48,13 +49,7 @@ pub struct Job {
 #[derive(Debug, Clone)]
 pub(crate) struct Own(pub(crate) Arc<Confinement>);
 
-impl PartialEq for Own {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Own {}
+equal_if_same!(Own);
 
 /// The shell for lines that do not set their own.
 const SHELL: &str = "/bin/sh";

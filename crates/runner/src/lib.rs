@@ -72,6 +72,7 @@ mod remote;
 mod report;
 mod results;
 mod runner;
+mod same;
 mod semaphore;
 mod stopper;
 mod summary;
