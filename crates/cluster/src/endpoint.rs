@@ -74,53 +74,44 @@ impl Endpoint {
             is_tls_required: false,
         }
     }
+}
+
+brigade_sys::setters! {
+    impl Endpoint;
 
     /// Sets the URLs of the servers, separated by commas. The login stays as it is.
-    pub fn url(mut self, urls: impl Into<String>) -> Self {
-        self.urls = urls.into();
-        self
-    }
+    pub fn url(self, urls: impl Into<String>) { self.urls = urls.into() }
 
     /// Logs in with the credentials in a file.
-    pub fn credentials_file(mut self, path: impl Into<PathBuf>) -> Self {
+    pub fn credentials_file(self, path: impl Into<PathBuf>) {
         self.credentials_file = Some(path.into());
-        self
     }
 
     /// Logs in with a token.
-    pub fn token(mut self, token: impl Into<String>) -> Self {
-        self.token = Some(token.into());
-        self
-    }
+    pub fn token(self, token: impl Into<String>) { self.token = Some(token.into()) }
 
     /// Logs in with a name and a password.
-    pub fn user(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+    pub fn user(self, user: impl Into<String>, password: impl Into<String>) {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
-        self
     }
 
     /// Requires TLS, and trusts the certificates in a file in addition to those of the system.
-    pub fn root_certificates(mut self, path: impl Into<PathBuf>) -> Self {
+    pub fn root_certificates(self, path: impl Into<PathBuf>) {
         self.root_certificates = Some(path.into());
-        self.require_tls()
+        self.is_tls_required = true;
     }
 
     /// Requires TLS, and identifies this program by a certificate.
-    pub fn client_certificate(
-        mut self,
-        certificate: impl Into<PathBuf>,
-        key: impl Into<PathBuf>,
-    ) -> Self {
+    pub fn client_certificate(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) {
         (self.certificate, self.key) = (Some(certificate.into()), Some(key.into()));
-        self.require_tls()
+        self.is_tls_required = true;
     }
 
     /// Requires TLS.
-    pub fn require_tls(mut self) -> Self {
-        self.is_tls_required = true;
-        self
-    }
+    pub fn require_tls(self) { self.is_tls_required = true }
+}
 
+impl Endpoint {
     /// Connects under the given name, which the server's monitoring shows.
     pub(crate) async fn connect(&self, name: &str) -> Result<Connection, ClusterError> {
         self.check()?;

@@ -46,33 +46,31 @@ impl Requirements {
     pub fn cores(cores: u32) -> Self {
         Self { cores, ..Self::default() }
     }
+}
+
+brigade_sys::setters! {
+    impl Requirements;
 
     /// Sets the number of cores.
-    pub(crate) fn with_cores(mut self, cores: u32) -> Self {
-        self.cores = cores;
-        self
-    }
+    pub(crate) fn with_cores(self, cores: u32) { self.cores = cores }
 
     /// Requires an amount of memory for the worker that runs the task.
-    pub fn memory_gib(mut self, memory_gib: u32) -> Self {
-        self.memory_gib = memory_gib;
-        self
-    }
+    pub fn memory_gib(self, memory_gib: u32) { self.memory_gib = memory_gib }
 
     /// Requires a label of the node: 1 to 16 lower-case letters, digits and `_`, with a letter
     /// first. `any`, and `c` or `m` with a number, are taken.
-    pub fn label(mut self, label: impl Into<String>) -> Self {
+    pub fn label(self, label: impl Into<String>) {
         self.labels.insert(label.into());
-        self
     }
 
     /// Adds an amount of a [resource](crate::NodeBuilder::resource) that the task takes while it
     /// runs. A name is spelled like a label.
-    pub fn resource(mut self, name: impl Into<String>, amount: u64) -> Self {
+    pub fn resource(self, name: impl Into<String>, amount: u64) {
         self.add_resource(name.into(), amount);
-        self
     }
+}
 
+impl Requirements {
     pub(crate) fn add_resource(&mut self, name: String, amount: u64) {
         if amount > 0 {
             let sum = self.resources.entry(name).or_default();

@@ -82,26 +82,22 @@ impl CoreRequest {
             numa_node: None,
         }
     }
+}
+
+brigade_sys::setters! {
+    impl CoreRequest;
 
     /// Sets the placement of the cores relative to each other.
-    pub fn policy(self, policy: Policy) -> Self {
-        Self { policy, ..self }
-    }
+    pub fn policy(self, policy: Policy) { self.policy = policy }
 
     /// Sets the unit that is counted.
-    pub fn smt(self, smt: Smt) -> Self {
-        Self { smt, ..self }
-    }
+    pub fn smt(self, smt: Smt) { self.smt = smt }
 
     /// Requests physical cores with all their hardware threads: [`Smt::Whole`].
-    pub fn whole_cores(self) -> Self {
-        self.smt(Smt::Whole)
-    }
+    pub fn whole_cores(self) { self.smt = Smt::Whole }
 
     /// Requests physical cores with one hardware thread each and the others idle: [`Smt::Isolate`].
-    pub fn one_thread_per_core(self) -> Self {
-        self.smt(Smt::Isolate)
-    }
+    pub fn one_thread_per_core(self) { self.smt = Smt::Isolate }
 
     /// Accepts a worse placement instead of waiting for a good one: several intervals, more nodes,
     /// less spread.
@@ -109,20 +105,16 @@ impl CoreRequest {
     /// Without it a request is *strict*: contiguous cores form one interval; compact ones touch no
     /// more packages, NUMA nodes and L3 caches, and scattered ones no fewer, than they would if the
     /// whole pool were free. The count, its unit, the kind and the node apply either way.
-    pub fn best_effort(self) -> Self {
-        Self { best_effort: true, ..self }
-    }
+    pub fn best_effort(self) { self.best_effort = true }
 
     /// Requests cores of one kind only.
-    pub fn kind(self, kind: CoreKind) -> Self {
-        Self { kind: Some(kind), ..self }
-    }
+    pub fn kind(self, kind: CoreKind) { self.kind = Some(kind) }
 
     /// Requests cores of one NUMA node only, by the kernel's number.
-    pub fn numa_node(self, node: u32) -> Self {
-        Self { numa_node: Some(node), ..self }
-    }
+    pub fn numa_node(self, node: u32) { self.numa_node = Some(node) }
+}
 
+impl CoreRequest {
     /// Returns the number of requested cores or hardware threads.
     pub fn count(&self) -> usize {
         self.count

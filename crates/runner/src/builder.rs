@@ -87,192 +87,105 @@ impl Default for Settings {
     }
 }
 
-impl Builder {
+brigade_sys::setters! {
+    impl Builder;
+
     /// Sets the maximum number of jobs that run at once. The default is the number of usable cores.
     ///
     /// Pinned jobs never hold more cores than there are, so a larger number has no effect on them.
-    #[must_use]
-    pub fn jobs(mut self, jobs: usize) -> Self {
-        self.jobs = Some(jobs);
-        self
-    }
+    pub fn jobs(self, jobs: usize) { self.jobs = Some(jobs) }
 
     /// Sets the number of cores for jobs that do not set their own. The default is one.
-    #[must_use]
-    pub fn cores_per_job(mut self, cores: usize) -> Self {
-        self.config.cores_per_job = cores;
-        self
-    }
+    pub fn cores_per_job(self, cores: usize) { self.config.cores_per_job = cores }
 
     /// Declares a limited resource, such as GPUs or licenses. A job starts when all
     /// that it needs is left; until then it holds up those behind it, as one does that waits for
     /// cores.
-    #[must_use]
-    pub fn resource(mut self, name: impl Into<String>, resource: Resource) -> Self {
+    pub fn resource(self, name: impl Into<String>, resource: Resource) {
         self.resources.push((name.into(), resource));
-        self
     }
 
     /// Adds an amount of a resource that jobs take while they run, unless they say what they
     /// [need](Job::needs).
-    #[must_use]
-    pub fn needs(mut self, resource: impl Into<String>, amount: u64) -> Self {
+    pub fn needs(self, resource: impl Into<String>, amount: u64) {
         self.needs.push((resource.into(), amount));
-        self
     }
 
     /// Sets the pool that leases the cores; others may lease from it, too. The default is a pool of
     /// all usable cores.
-    #[must_use]
-    pub fn cores(mut self, pool: CorePool) -> Self {
-        self.pool = Some(pool);
-        self
-    }
+    pub fn cores(self, pool: CorePool) { self.pool = Some(pool) }
 
     /// Sets how the cores of a job are placed relative to each other. The default is contiguous.
-    #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.shape.policy = policy;
-        self
-    }
+    pub fn policy(self, policy: Policy) { self.shape.policy = policy }
 
     /// Sets what counts as a core. The default is a hardware thread.
-    #[must_use]
-    pub fn smt(mut self, smt: Smt) -> Self {
-        self.shape.smt = smt;
-        self
-    }
+    pub fn smt(self, smt: Smt) { self.shape.smt = smt }
 
     /// Lets jobs run on any core; useful for jobs that mostly wait.
-    #[must_use]
-    pub fn unpinned(mut self) -> Self {
-        self.is_pinned = false;
-        self
-    }
+    pub fn unpinned(self) { self.is_pinned = false }
 
     /// Sets the number of additional attempts for a job that fails. The default is 0.
     ///
     /// The next attempt starts after the previous one and its process group have been reaped.
-    #[must_use]
-    pub fn retries(self, retries: u32) -> Self {
-        self.retry(Retry::of(retries))
-    }
+    pub fn retries(self, retries: u32) { self.config.settings.retry = Retry::of(retries) }
 
     /// Sets the number of attempts, the first one included, and the pauses between them. In its
     /// pause, a job has no slot and no cores. Jitter is made of the number of the job. Jobs that
     /// set their own number of retries have these pauses too.
-    #[must_use]
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.config.settings.retry = retry;
-        self
-    }
+    pub fn retry(self, retry: Retry) { self.config.settings.retry = retry }
 
     /// Sets the time limit of an attempt: it gets SIGTERM, and SIGKILL after
     /// [`kill_grace`](Self::kill_grace).
-    #[must_use]
-    pub fn limit(mut self, limit: Limit) -> Self {
-        self.config.settings.limit = Some(limit);
-        self
-    }
+    pub fn limit(self, limit: Limit) { self.config.settings.limit = Some(limit) }
 
     /// Sets the policy for stopping before all jobs have run.
-    #[must_use]
-    pub fn halt(mut self, halt: Halt) -> Self {
-        self.config.settings.halt = Some(halt);
-        self
-    }
+    pub fn halt(self, halt: Halt) { self.config.settings.halt = Some(halt) }
 
     /// Sets the minimum time between two starts.
-    #[must_use]
-    pub fn stagger(mut self, delay: Duration) -> Self {
-        self.config.settings.delay = delay;
-        self
-    }
+    pub fn stagger(self, delay: Duration) { self.config.settings.delay = delay }
 
     /// Sets a job that must succeed before any other job starts, and once more for each distinct
     /// prelude.
     ///
     /// Preludes are tried even without a canary.
-    #[must_use]
-    pub fn canary(mut self, canary: Job) -> Self {
-        self.config.settings.canary = Some(canary);
-        self
-    }
+    pub fn canary(self, canary: Job) { self.config.settings.canary = Some(canary) }
 
     /// Sets the time limit of a canary. The default is [`CANARY_LIMIT`].
-    #[must_use]
-    pub fn canary_limit(mut self, limit: Duration) -> Self {
-        self.config.settings.canary_limit = limit;
-        self
-    }
+    pub fn canary_limit(self, limit: Duration) { self.config.settings.canary_limit = limit }
 
     /// Sets the time between SIGTERM and SIGKILL for an attempt that is ended. The default is
     /// [`KILL_GRACE`].
-    #[must_use]
-    pub fn kill_grace(mut self, grace: Duration) -> Self {
-        self.config.settings.kill_grace = grace;
-        self
-    }
+    pub fn kill_grace(self, grace: Duration) { self.config.settings.kill_grace = grace }
 
     /// Sets the grace period between SIGINT and SIGTERM when the run is stopped. The default is
     /// [`STOP_GRACE`].
-    #[must_use]
-    pub fn stop_grace(mut self, grace: Duration) -> Self {
-        self.config.settings.stop_grace = grace;
-        self
-    }
+    pub fn stop_grace(self, grace: Duration) { self.config.settings.stop_grace = grace }
 
     /// Emits [`Event::Tick`](crate::Event::Tick) at this interval, for displays that show elapsed
     /// time.
-    #[must_use]
-    pub fn tick(mut self, tick: Duration) -> Self {
-        self.config.settings.tick = Some(tick);
-        self
-    }
+    pub fn tick(self, tick: Duration) { self.config.settings.tick = Some(tick) }
 
     /// Sets where outputs go. By default the last 64 KiB of each stream are kept.
-    #[must_use]
-    pub fn output(mut self, output: Output) -> Self {
-        self.config.output = output;
-        self
-    }
+    pub fn output(self, output: Output) { self.config.output = output }
 
     /// Emits output lines as [`Event::Output`](crate::Event::Output) as they arrive, in addition to
     /// keeping them.
-    #[must_use]
-    pub fn live(mut self, live: bool) -> Self {
-        self.config.live = live;
-        self
-    }
+    pub fn live(self, live: bool) { self.config.live = live }
 
     /// Sets the amount added to the niceness of jobs, from 0 to 19.
-    #[must_use]
-    pub fn nice(mut self, nice: i32) -> Self {
-        self.config.nice = nice;
-        self
-    }
+    pub fn nice(self, nice: i32) { self.config.nice = nice }
 
     /// Starts a job only while at least this many bytes of memory are available.
-    #[must_use]
-    pub fn least_memory(mut self, bytes: u64) -> Self {
-        self.config.least_memory = Some(bytes);
-        self
-    }
+    pub fn least_memory(self, bytes: u64) { self.config.least_memory = Some(bytes) }
 
     /// Starts a job only while fewer threads than this run or wait for a processor on the whole
     /// machine.
-    #[must_use]
-    pub fn most_load(mut self, threads: f64) -> Self {
-        self.config.most_load = Some(threads);
-        self
-    }
+    pub fn most_load(self, threads: f64) { self.config.most_load = Some(threads) }
 
     /// Sets the name of an environment variable with the number of a job's slot, from 0, for
     /// example to choose one of several devices.
-    #[must_use]
-    pub fn slot_variable(mut self, name: impl Into<OsString>) -> Self {
+    pub fn slot_variable(self, name: impl Into<OsString>) {
         self.config.slot_variable = Some(name.into());
-        self
     }
 
     /// Adopts processes that leave their job's process group and outlive it, and kills them at the
@@ -280,18 +193,12 @@ impl Builder {
     ///
     /// Use this only in a program whose only children are its jobs: it permanently makes this
     /// process the parent of all orphaned descendants.
-    #[must_use]
-    pub fn adopt_orphans(mut self) -> Self {
-        self.config.adopts_orphans = true;
-        self
-    }
+    pub fn adopt_orphans(self) { self.config.adopts_orphans = true }
 
     /// Sets the rights and resources that jobs do without, unless they set their own. The default
     /// is none.
-    #[must_use]
-    pub fn confinement(mut self, confinement: Arc<Confinement>) -> Self {
+    pub fn confinement(self, confinement: Arc<Confinement>) {
         self.config.confinement = Some(confinement);
-        self
     }
 
     /// Raises this process's soft limit on open descriptors to the hard limit. Jobs get the
@@ -299,19 +206,13 @@ impl Builder {
     ///
     /// A running job takes three descriptors, and logins usually start with a limit of 1024. Jobs
     /// for which none are left wait until another job ends.
-    #[must_use]
-    pub fn raise_open_files(mut self) -> Self {
-        self.raises_open_files = true;
-        self
-    }
+    pub fn raise_open_files(self) { self.raises_open_files = true }
 
     /// Runs duplicate jobs instead of reporting an error.
-    #[must_use]
-    pub fn allow_duplicates(mut self) -> Self {
-        self.allows_duplicates = true;
-        self
-    }
+    pub fn allow_duplicates(self) { self.allows_duplicates = true }
+}
 
+impl Builder {
     /// Builds the runner.
     ///
     /// # Errors

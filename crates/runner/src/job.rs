@@ -118,10 +118,13 @@ impl Job {
     pub fn arg(self, argument: impl Into<OsString>) -> Self {
         self.args([argument])
     }
+}
+
+brigade_sys::setters! {
+    impl Job;
 
     /// Adds arguments. For a shell line they become `$1` and so on.
-    #[must_use]
-    pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+    pub fn args(self, arguments: impl IntoIterator<Item = impl Into<OsString>>) {
         let arguments = arguments.into_iter().map(Into::into);
         match &mut self.command {
             Command::Argv(words) => words.extend(arguments),
@@ -131,106 +134,59 @@ impl Job {
                 self.command = Command::Argv(words.chain(arguments).collect());
             }
         }
-        self
     }
 
     /// Sets the shell for a shell line, which is its argument after `-c`. The default is `/bin/sh`.
-    #[must_use]
-    pub fn in_shell(mut self, shell: impl Into<OsString>) -> Self {
-        self.shell = Some(shell.into());
-        self
-    }
+    pub fn in_shell(self, shell: impl Into<OsString>) { self.shell = Some(shell.into()) }
 
     /// Sets the number in the job's outcome. The default is one more than the previous job's,
     /// starting at 1.
-    #[must_use]
-    pub fn number(mut self, number: u64) -> Self {
-        self.number = Some(number);
-        self
-    }
+    pub fn number(self, number: u64) { self.number = Some(number) }
 
     /// Sets the name shown to people. Two jobs with the same label are duplicates; so are two
     /// unlabeled jobs that run the same command in the same directory and environment.
-    #[must_use]
-    pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = Some(label.into());
-        self
-    }
+    pub fn label(self, label: impl Into<String>) { self.label = Some(label.into()) }
 
     /// Sets an environment variable, in addition to those of this process.
-    #[must_use]
-    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+    pub fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) {
         self.environment.push((name.into(), value.into()));
-        self
     }
 
     /// Sets the working directory.
-    #[must_use]
-    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
-        self
-    }
+    pub fn folder(self, folder: impl Into<PathBuf>) { self.folder = Some(folder.into()) }
 
     /// Sets its standard input.
-    #[must_use]
-    pub fn stdin(mut self, stdin: Stdin) -> Self {
-        self.stdin = stdin;
-        self
-    }
+    pub fn stdin(self, stdin: Stdin) { self.stdin = stdin }
 
     /// Gives it its input as the file [`INPUT_FILE`], and an empty standard input. Its children
     /// can open the file as well, unless they close the descriptors that they inherit.
-    #[must_use]
-    pub fn input_as_file(mut self) -> Self {
-        self.has_input_file = true;
-        self
-    }
+    pub fn input_as_file(self) { self.has_input_file = true }
 
     /// Sets where its output goes, overriding the runner's setting.
-    #[must_use]
-    pub fn output(mut self, output: Output) -> Self {
-        self.output = Some(output);
-        self
-    }
+    pub fn output(self, output: Output) { self.output = Some(output) }
 
     /// Sets the time limit of an attempt, overriding the runner's limit.
-    #[must_use]
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
-        self
-    }
+    pub fn deadline(self, deadline: Duration) { self.deadline = Some(deadline) }
 
     /// Sets the rights and resources that it does without, instead of the runner's setting.
-    #[must_use]
-    pub fn confinement(mut self, confinement: Arc<Confinement>) -> Self {
+    pub fn confinement(self, confinement: Arc<Confinement>) {
         self.confinement = Some(Own(confinement));
-        self
     }
 
     /// Sets the number of additional attempts after a failure, overriding the runner's number.
-    #[must_use]
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.retries = Some(retries);
-        self
-    }
+    pub fn retries(self, retries: u32) { self.retries = Some(retries) }
 
     /// Sets a shell line to run first, in the same shell, such as `source env.sh` or `module load
     /// gcc`. The runner tries each distinct prelude once, with its canary, before any job that has
     /// it.
-    #[must_use]
-    pub fn prelude(mut self, line: impl Into<String>) -> Self {
-        self.prelude = Some(line.into());
-        self
-    }
+    pub fn prelude(self, line: impl Into<String>) { self.prelude = Some(line.into()) }
 
     /// Sets a marker. At the start of an attempt, each occurrence in the job's words is replaced
     /// with the number of its slot.
-    #[must_use]
-    pub fn slot_marker(mut self, marker: impl Into<OsString>) -> Self {
-        self.slot_marker = Some(marker.into());
-        self
-    }
+    pub fn slot_marker(self, marker: impl Into<OsString>) { self.slot_marker = Some(marker.into()) }
+}
 
+impl Job {
     /// Attaches data of the caller, which comes back with the job's events and its outcome. It is
     /// no part of what the job does: two jobs that differ only in their data are equal.
     ///

@@ -28,6 +28,10 @@ impl Limits {
     pub fn new() -> Self {
         Self::default()
     }
+}
+
+brigade_sys::setters! {
+    impl Limits;
 
     /// Limits the memory of a task, in bytes above what its worker had when it became ready.
     ///
@@ -35,51 +39,32 @@ impl Limits {
     /// task starts included. Elsewhere the kernel limits the private memory of the worker, so that
     /// an allocation fails, and the pool looks at the rest while a task runs. The pool's report
     /// says which holds.
-    pub fn memory(mut self, bytes: u64) -> Self {
-        self.memory = Some(bytes);
-        self
-    }
+    pub fn memory(self, bytes: u64) { self.memory = Some(bytes) }
 
     /// Limits the processor time of a task, that of all its threads together. Time in which it
     /// waits does not count, so that no task ends early on a machine that is busy.
-    pub fn cpu_time(mut self, time: Duration) -> Self {
-        self.cpu_time = Some(time);
-        self
-    }
+    pub fn cpu_time(self, time: Duration) { self.cpu_time = Some(time) }
 
     /// Limits the descriptors that a worker may have open at a time.
-    pub fn open_files(mut self, count: u64) -> Self {
-        self.open_files = Some(count);
-        self
-    }
+    pub fn open_files(self, count: u64) { self.open_files = Some(count) }
 
     /// Limits the bytes of each file that a task writes to.
-    pub fn file_size(mut self, bytes: u64) -> Self {
-        self.file_size = Some(bytes);
-        self
-    }
+    pub fn file_size(self, bytes: u64) { self.file_size = Some(bytes) }
 
     /// Limits the processes and threads of a worker, with its own.
     ///
     /// Needs a control group, because the limit that the kernel offers elsewhere counts all
     /// processes of a user, and none of root.
-    pub fn processes(mut self, count: u64) -> Self {
-        self.processes = Some(count);
-        self
-    }
+    pub fn processes(self, count: u64) { self.processes = Some(count) }
 
     /// Limits the stack of the thread that runs tasks, in bytes.
-    pub fn stack(mut self, bytes: u64) -> Self {
-        self.stack = Some(bytes);
-        self
-    }
+    pub fn stack(self, bytes: u64) { self.stack = Some(bytes) }
 
     /// Limits core dumps, in bytes; 0 for none.
-    pub fn core_size(mut self, bytes: u64) -> Self {
-        self.core_size = Some(bytes);
-        self
-    }
+    pub fn core_size(self, bytes: u64) { self.core_size = Some(bytes) }
+}
 
+impl Limits {
     /// Returns the limit on memory in bytes.
     pub fn memory_limit(&self) -> Option<u64> {
         self.memory

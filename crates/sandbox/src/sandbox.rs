@@ -70,50 +70,36 @@ impl Sandbox {
             program: false,
         }
     }
+}
+
+brigade_sys::setters! {
+    impl Sandbox;
 
     /// Allows to read a file, or a folder with everything below it. `/proc/self` and what is below
     /// it are the worker's own, unless it is [isolated](Self::isolate).
-    pub fn read(mut self, path: impl AsRef<Path>) -> Self {
-        self.read.push(path.as_ref().to_owned());
-        self
-    }
+    pub fn read(self, path: impl AsRef<Path>) { self.read.push(path.as_ref().to_owned()) }
 
     /// Allows to read and change a file, or a folder with everything below it.
-    pub fn write(mut self, path: impl AsRef<Path>) -> Self {
-        self.write.push(path.as_ref().to_owned());
-        self
-    }
+    pub fn write(self, path: impl AsRef<Path>) { self.write.push(path.as_ref().to_owned()) }
 
     /// Allows to read and execute a file, or those in a folder and below it. Includes
     /// [`allow_processes`](Self::allow_processes).
-    pub fn execute(mut self, path: impl AsRef<Path>) -> Self {
+    pub fn execute(self, path: impl AsRef<Path>) {
         self.execute.push(path.as_ref().to_owned());
-        self.allow_processes()
+        self.processes = true;
     }
 
     /// Allows to connect to a port over TCP, of any machine.
-    pub fn connect(mut self, port: u16) -> Self {
-        self.ports.push(port);
-        self
-    }
+    pub fn connect(self, port: u16) { self.ports.push(port) }
 
     /// Allows to start processes, which are in the same sandbox, and to signal them.
-    pub fn allow_processes(mut self) -> Self {
-        self.processes = true;
-        self
-    }
+    pub fn allow_processes(self) { self.processes = true }
 
     /// Forbids to start threads, which is allowed by default.
-    pub fn deny_threads(mut self) -> Self {
-        self.threads = false;
-        self
-    }
+    pub fn deny_threads(self) { self.threads = false }
 
     /// Allows a system call, by its name: `chmod`.
-    pub fn allow_call(mut self, name: impl Into<String>) -> Self {
-        self.calls.push(name.into());
-        self
-    }
+    pub fn allow_call(self, name: impl Into<String>) { self.calls.push(name.into()) }
 
     /// Adds namespaces of its own: of networks, of System V IPC and, at the level
     /// [`strict`](Self::strict), of mounts, in which only allowed files exist. Without it, names,
@@ -121,31 +107,22 @@ impl Sandbox {
     /// worker.
     ///
     /// Not all systems allow it to users who are not root.
-    pub fn isolate(mut self) -> Self {
-        self.isolate = true;
-        self
-    }
+    pub fn isolate(self) { self.isolate = true }
 
     /// Makes workers enter the sandbox before their initializer. Default: after it, so that it may
     /// load what tasks need.
-    pub fn before_initializer(mut self) -> Self {
-        self.before_initializer = true;
-        self
-    }
+    pub fn before_initializer(self) { self.before_initializer = true }
 
     /// Goes on without the layers that this machine does not have, which the report of the pool
     /// names.
     /// Default: the pool cannot be built.
-    pub fn best_effort(mut self) -> Self {
-        self.best_effort = true;
-        self
-    }
+    pub fn best_effort(self) { self.best_effort = true }
 
     /// Makes it a sandbox for a program that is executed in it: the program may read its libraries
     /// and execute those of the system, and calls that are forbidden fail.
     #[doc(hidden)]
-    pub fn for_program(mut self) -> Self {
+    pub fn for_program(self) {
         self.program = true;
-        self.allow_processes()
+        self.processes = true;
     }
 }

@@ -50,23 +50,19 @@ impl StatusServer {
     }
 }
 
-impl StatusServerBuilder {
+brigade_sys::setters! {
+    impl StatusServerBuilder;
+
     /// Allows addresses that other machines can reach. There is neither authentication nor
     /// encryption: everybody who can reach the address sees labels and error texts.
-    #[must_use]
-    pub fn allow_remote_clients(mut self) -> Self {
-        self.allows_remote = true;
-        self
-    }
+    pub fn allow_remote_clients(self) { self.allows_remote = true }
 
     /// Accepts requests for a name of this machine, besides its address and `localhost`. Others are
     /// refused, because a foreign page could have made a browser send them.
-    #[must_use]
-    pub fn host_name(mut self, name: impl Into<String>) -> Self {
-        self.names.push(name.into());
-        self
-    }
+    pub fn host_name(self, name: impl Into<String>) { self.names.push(name.into()) }
+}
 
+impl StatusServerBuilder {
     /// Starts a server for `source`. Port 0 chooses a free port.
     ///
     /// If the address resolves to several ones, the first that can be bound is taken.

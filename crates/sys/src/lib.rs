@@ -165,6 +165,7 @@ pub mod segment;
 mod setters;
 pub mod sibling;
 pub mod signals;
+mod setters;
 pub mod sync;
 pub mod thin_bytes;
 pub mod wait;

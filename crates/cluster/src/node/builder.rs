@@ -82,94 +82,78 @@ impl NodeBuilder {
         self.add(task);
         self
     }
+}
+
+brigade_sys::setters! {
+    impl NodeBuilder;
 
     /// Lets the node run the tasks of a function by its name, which the worker program has
     /// registered; see [`PoolBuilder::worker_command`].
     ///
     /// # Panics
     /// As [`Key::named`].
-    pub fn register_name(mut self, name: impl Into<String>) -> Self {
+    pub fn register_name(self, name: impl Into<String>) {
         // Names are as few as functions, and live as long.
         let name: &'static str = Box::leak(name.into().into_boxed_str());
         self.add(&Key::<Encoded, Encoded>::named(name));
-        self
-    }
-
-    fn add<A, R>(&mut self, task: &Key<A, R>) {
-        let name = task.name();
-        if !self.functions.add(task) {
-            self.duplicate = Some(name);
-        }
     }
 
     /// Sets the settings of the local pool. Replaces [`workers`](Self::workers) and
     /// [`cores_per_worker`](Self::cores_per_worker), if they were called before.
-    pub fn pool(mut self, pool: PoolBuilder) -> Self {
-        self.pool = pool;
-        self
-    }
+    pub fn pool(self, pool: PoolBuilder) { self.pool = pool }
 
     /// Sets the number of workers. Default: the number of cores that this process may use.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.pool = self.pool.workers(workers);
-        self
-    }
+    pub fn workers(self, workers: usize) { self.pool = self.pool.workers(workers) }
 
     /// Pins each worker to this number of cores of its own, and takes tasks that need as many.
-    pub fn cores_per_worker(mut self, cores: usize) -> Self {
+    pub fn cores_per_worker(self, cores: usize) {
         self.pool = self.pool.cores_per_worker(cores);
         self.offer = self.offer.with_cores(u32::try_from(cores).unwrap_or(u32::MAX));
-        self
     }
 
     /// Declares a resource of the node, of which its tasks take what they
     /// [need](crate::ClusterTask::needs); see [`PoolBuilder::resource`]. The node takes no more
     /// tasks from the queue than it has resources for.
-    pub fn resource(mut self, name: impl Into<String>, resource: Resource) -> Self {
+    pub fn resource(self, name: impl Into<String>, resource: Resource) {
         self.pool = self.pool.resource(name, resource);
-        self
     }
 
     /// Takes tasks that need up to this amount of memory for their worker. Default: 0, which
     /// means only tasks that name no amount.
-    pub fn memory_gib(mut self, memory_gib: u32) -> Self {
-        self.offer = self.offer.memory_gib(memory_gib);
-        self
-    }
+    pub fn memory_gib(self, memory_gib: u32) { self.offer = self.offer.memory_gib(memory_gib) }
 
     /// Takes tasks that need this label.
-    pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.offer = self.offer.label(label);
-        self
-    }
+    pub fn label(self, label: impl Into<String>) { self.offer = self.offer.label(label) }
 
     /// Takes only tasks that need this label.
-    pub fn only_label(mut self, label: impl Into<String>) -> Self {
+    pub fn only_label(self, label: impl Into<String>) {
         let label = label.into();
         self.choice.only_label = Some(label.clone());
-        self.label(label)
+        self.offer = self.offer.label(label);
     }
 
     /// Holds no more tasks than there are workers, however brief they are. Use it if past
     /// run times say nothing about that of the next task.
-    pub fn without_backlog(mut self) -> Self {
-        self.choice.has_backlog = false;
-        self
-    }
+    pub fn without_backlog(self) { self.choice.has_backlog = false }
 
     /// Sets the name, which must be unique. Default: the host's name, the process id and a random
     /// number.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
+    pub fn name(self, name: impl Into<String>) { self.name = Some(name.into()) }
 
     /// Serves a live view of the local pool at a loopback address, as
     /// [`Pool::serve_status`](brigade_pool::Pool::serve_status) does. Its metrics have the label
     /// `node` with the name of the node.
-    pub fn serve_status(mut self, address: impl Into<String>) -> Self {
+    pub fn serve_status(self, address: impl Into<String>) {
         self.status_address = Some(address.into());
-        self
+    }
+}
+
+impl NodeBuilder {
+    fn add<A, R>(&mut self, task: &Key<A, R>) {
+        let name = task.name();
+        if !self.functions.add(task) {
+            self.duplicate = Some(name);
+        }
     }
 
     /// Checks what is set, and returns the settings of the queue.

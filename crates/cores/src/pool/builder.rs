@@ -24,28 +24,22 @@ pub struct CorePoolBuilder {
     lock_folder: Option<PathBuf>,
 }
 
-impl CorePoolBuilder {
+brigade_sys::setters! {
+    impl CorePoolBuilder;
+
     /// Sets the topology, such as a recorded one or a part of this machine. By default this machine
     /// is discovered.
-    pub fn topology(self, topology: Topology) -> Self {
-        Self { topology: Some(topology), ..self }
-    }
+    pub fn topology(self, topology: Topology) { self.topology = Some(topology) }
 
     /// Leases only these cpus, even if they are isolated.
-    pub fn cpus(self, cpus: CpuSet) -> Self {
-        Self { cpus: Some(cpus), ..self }
-    }
+    pub fn cpus(self, cpus: CpuSet) { self.cpus = Some(cpus) }
 
     /// Leases these cpus only to requests that do not fit on the others at that time. They may be
     /// cpus that other programs use.
-    pub fn avoid(self, cpus: CpuSet) -> Self {
-        Self { avoided: cpus, ..self }
-    }
+    pub fn avoid(self, cpus: CpuSet) { self.avoided = cpus }
 
     /// Leases isolated cpus too if `include` is `true`. By default they are left out.
-    pub fn include_isolated(self, include: bool) -> Self {
-        Self { include_isolated: include, ..self }
-    }
+    pub fn include_isolated(self, include: bool) { self.include_isolated = include }
 
     /// Makes the pool exclusive: it never leases a core that an exclusive pool has leased, of this
     /// process or of another process of this user.
@@ -54,17 +48,14 @@ impl CorePoolBuilder {
     /// between processes. The folder is `$XDG_RUNTIME_DIR/brigade`, or `/tmp/brigade-UID` if that
     /// variable names no folder of this user. Processes exclude each other only if they use the
     /// same folder.
-    pub fn exclusive(self) -> Self {
-        let folder = PrivateFolder::default_path();
-        self.exclusive_in(folder)
-    }
+    pub fn exclusive(self) { self.lock_folder = Some(PrivateFolder::default_path()) }
 
     /// Makes the pool [exclusive](Self::exclusive) among those that use this folder. It is created
     /// if it is missing. It must belong to this user and be closed to all others (mode 0700).
-    pub fn exclusive_in(self, folder: impl Into<PathBuf>) -> Self {
-        Self { lock_folder: Some(folder.into()), ..self }
-    }
+    pub fn exclusive_in(self, folder: impl Into<PathBuf>) { self.lock_folder = Some(folder.into()) }
+}
 
+impl CorePoolBuilder {
     /// Builds the pool.
     pub fn build(self) -> Result<CorePool, BuildError> {
         let topology = self.topology.map_or_else(Topology::discover, Ok)?;

@@ -47,34 +47,29 @@ impl Default for TimerServerBuilder {
     }
 }
 
-impl TimerServerBuilder {
+brigade_sys::setters! {
+    impl TimerServerBuilder;
+
     /// Listens at a path in the file system, where clients can find it by name. The permissions of
     /// the folder decide who may connect. By default the server has a random abstract name without
     /// a file, and only holders of a client know it.
-    pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
-        self.address = Some(Address::Path(path.into()));
-        self
-    }
+    pub fn path(self, path: impl Into<PathBuf>) { self.address = Some(Address::Path(path.into())) }
 
     /// Sets the escalation for processes that overrun and whose requests have none; SIGKILL by
     /// default.
-    pub fn escalation(self, escalation: Escalation) -> Self {
-        self.reaper(SignalReaper::new(escalation))
+    pub fn escalation(self, escalation: Escalation) {
+        self.hooks.reaper = Box::new(SignalReaper::new(escalation));
     }
 
     /// Sets the reaper that handles processes that overrun.
-    pub fn reaper(mut self, reaper: impl Reaper + 'static) -> Self {
-        self.hooks.reaper = Box::new(reaper);
-        self
-    }
+    pub fn reaper(self, reaper: impl Reaper + 'static) { self.hooks.reaper = Box::new(reaper) }
 
     /// Calls `hook` with a process and its expired timers before each call of the reaper, for
     /// example to record the process's stack. It runs on the server's thread. A panic in it is
     /// contained, and the reaper is called nevertheless. The notes on time and clients at
     /// [`on_event`](Self::on_event) apply here too.
-    pub fn before_reap(mut self, hook: impl FnMut(&Expiry<'_>) + Send + 'static) -> Self {
+    pub fn before_reap(self, hook: impl FnMut(&Expiry<'_>) + Send + 'static) {
         self.hooks.before_reap.push(Box::new(hook));
-        self
     }
 
     /// Calls `observer` with each event, on the server's thread. A panic in it is contained.
@@ -82,18 +77,16 @@ impl TimerServerBuilder {
     /// No deadline is served while it runs, nor while a `tracing` subscriber handles the same
     /// event: hand long work to another thread. Do not use a client of this server in it: nobody
     /// would answer, and the call would fail after 5 s.
-    pub fn on_event(mut self, observer: impl FnMut(&TimerEvent) + Send + 'static) -> Self {
+    pub fn on_event(self, observer: impl FnMut(&TimerEvent) + Send + 'static) {
         self.hooks.on_event.push(Box::new(observer));
-        self
     }
 
     /// Serves processes of all users. By default, the server serves only processes of its own user
     /// and of root.
-    pub fn any_user(mut self) -> Self {
-        self.any_user = true;
-        self
-    }
+    pub fn any_user(self) { self.any_user = true }
+}
 
+impl TimerServerBuilder {
     /// Creates the server. It listens at once, and serves when it is started.
     ///
     /// # Errors
