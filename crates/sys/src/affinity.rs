@@ -6,6 +6,8 @@
 
 use std::io;
 
+use crate::syscall::checked;
+
 /// The longest mask that is tried: 524,288 cpus, 64 times the most that kernels can be built for.
 const MAX_WORDS: usize = 1 << 13;
 
@@ -36,7 +38,7 @@ pub fn set_current(mask: &[u64]) -> io::Result<()> {
     // SAFETY: the kernel reads the given number of bytes, all of which belong to `mask`.
     let result =
         unsafe { syscall!(libc::SYS_sched_setaffinity, 0, size_of_val(mask), mask.as_ptr()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(checked(result).map(drop)?)
 }
 
 /// Runs `f` with the calling thread restricted to `mask`, and restores the thread's mask

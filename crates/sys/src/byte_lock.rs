@@ -9,6 +9,10 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
+use rustix::io::retry_on_intr;
+
+use crate::syscall::checked;
+
 /// Locks the bytes for writing. Returns `false` if another description has locked some of them.
 ///
 /// Bytes that this description has already locked stay locked.
@@ -58,18 +62,12 @@ fn control(
     lock.l_whence = libc::c_short::try_from(libc::SEEK_SET).map_err(|_| invalid())?;
     lock.l_start = libc::off_t::try_from(bytes.start).map_err(|_| invalid())?;
     lock.l_len = libc::off_t::try_from(length.ok_or_else(invalid)?).map_err(|_| invalid())?;
-    loop {
+    retry_on_intr(|| {
         // SAFETY: the descriptor is open for as long as `file` is borrowed, and these commands read
         // and write one `flock`.
-        let result = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) };
-        if result != -1 {
-            return Ok(lock);
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+        checked(unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) })
+    })?;
+    Ok(lock)
 }
 
 #[cfg(test)]

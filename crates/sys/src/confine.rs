@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
 use crate::resource_limit;
+use crate::syscall::checked;
 
 use namespaces::View;
 pub use plan::{Confinement, Isolation, Visible};
@@ -45,7 +46,7 @@ fn install(filter: &[libc::sock_filter]) -> io::Result<()> {
     };
     // SAFETY: the kernel copies the program, which has the given length and lives until then.
     let result = unsafe { syscall!(libc::SYS_seccomp, SET_MODE_FILTER, 0, &raw const program) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(checked(result).map(drop)?)
 }
 
 /// Rights that a process gives up.
@@ -94,11 +95,8 @@ impl Restrictions {
                 add_rule(rules, BENEATH, rule).map_err(|error| ("allow them", error))?;
             }
             // SAFETY: no memory is involved.
-            let result =
-                unsafe { syscall!(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
-            if result != 0 {
-                return Err(("close files and networks (Landlock)", io::Error::last_os_error()));
-            }
+            checked(unsafe { syscall!(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) })
+                .map_err(at("close files and networks (Landlock)"))?;
         }
         // Not earlier: what comes before may need descriptors.
         for limit in &self.plan.limits {
@@ -137,8 +135,8 @@ pub const BENEATH: u32 = 1;
 pub fn create_rules(handled: [u64; 3]) -> io::Result<OwnedFd> {
     let (handled, size) = (handled.as_ptr(), size_of_val(&handled));
     // SAFETY: the kernel reads a structure of this size. One that knows less of it wants zeros.
-    let set = unsafe { syscall!(libc::SYS_landlock_create_ruleset, handled, size, 0) };
-    let set = i32::try_from(set).ok().filter(|it| *it >= 0).ok_or_else(io::Error::last_os_error)?;
+    let set = checked(unsafe { syscall!(libc::SYS_landlock_create_ruleset, handled, size, 0) })?;
+    let set = i32::try_from(set).map_err(io::Error::other)?;
     // SAFETY: the descriptor is new, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(set) })
 }
@@ -151,7 +149,7 @@ pub fn add_rule(set: &OwnedFd, kind: u32, rule: [u64; 2]) -> io::Result<()> {
     let (set, rule) = (set.as_raw_fd(), rule.as_ptr());
     // SAFETY: the kernel reads two words, or 12 bytes: the lowest ones of the second word.
     let added = unsafe { syscall!(libc::SYS_landlock_add_rule, set, kind, rule, 0) };
-    if added == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(checked(added).map(drop)?)
 }
 
 /// Returns the version of Landlock's interface that the kernel has; 0 if it has none, or if a

@@ -16,7 +16,6 @@
 //!   after that.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -139,9 +138,9 @@ impl Copies {
     /// Waits for the end of the copy. Reaps orphans that have ended, too.
     fn wait(&self, copy: libc::pid_t) -> Turn {
         let exit = loop {
-            match ended_child() {
-                Some((child, exit)) if child == copy => break exit,
-                Some((orphan, _)) => reap(orphan),
+            match orphans::changed(libc::WEXITED | libc::WNOWAIT) {
+                Some((child, code, status)) if child == copy => break exit_of(code, status),
+                Some((orphan, ..)) => reap(orphan),
                 None => break Exit::Unknown,
             }
         };
@@ -163,24 +162,6 @@ impl Drop for Copies {
             signals::discard_pending();
         }
     }
-}
-
-/// Waits until any child has ended, and returns it; `None` if there is no child.
-fn ended_child() -> Option<(libc::pid_t, Exit)> {
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let options = libc::WEXITED | libc::WNOWAIT;
-    // SAFETY: the structure is ours.
-    while unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) } == -1 {
-        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return None;
-        }
-    }
-    // SAFETY: the call has filled the structure for a child, with its number and status.
-    let (pid, code, status) = unsafe {
-        let info = info.assume_init();
-        (info.si_pid(), info.si_code, info.si_status())
-    };
-    Some((pid, exit_of(code, status)))
 }
 
 fn reap(child: libc::pid_t) {

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -17,7 +18,7 @@ use rustix::io::{Errno, retry_on_intr};
 ///
 /// # Errors
 /// If the file system has no locks.
-pub fn try_lock(file: &File) -> io::Result<bool> {
+pub fn try_lock(file: impl AsFd) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Ok(false),

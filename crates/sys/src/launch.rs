@@ -38,6 +38,7 @@ use crate::guardian::GroupSlot;
 use crate::process::Process;
 use crate::resource_limit::Limited;
 use crate::signals::Blocked;
+use crate::syscall::checked;
 use child::Child;
 
 /// A program's start settings. Everything is prepared beforehand; nothing is allocated in the
@@ -190,9 +191,7 @@ impl Launcher {
             )
         };
         let failure = |error| LaunchError::new(LaunchStage::Process, error);
-        if pid == -1 {
-            return Err(failure(io::Error::last_os_error()));
-        }
+        checked(pid).map_err(|error| failure(error.into()))?;
         Pid::from_raw(pid).ok_or_else(|| failure(Errno::SRCH.into()))
     }
 }

@@ -31,8 +31,10 @@ use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::getpid;
 
+use crate::syscall::checked;
+
 /// From `asm-generic/fcntl.h`; the libc crate defines it only for some C libraries.
-const F_SETSIG: c_int = 10;
+pub(crate) const F_SETSIG: c_int = 10;
 
 /// The host's end of a worker's lifeline.
 #[derive(Debug)]
@@ -91,8 +93,7 @@ fn kill_on_change(end: &OwnedFd, owner: c_int) -> io::Result<()> {
 
 fn control(descriptor: &OwnedFd, command: c_int, argument: c_int) -> io::Result<()> {
     // SAFETY: the three commands take a number and touch no memory of this process.
-    let result = unsafe { libc::fcntl(descriptor.as_raw_fd(), command, argument) };
-    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    Ok(checked(unsafe { libc::fcntl(descriptor.as_raw_fd(), command, argument) }).map(drop)?)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, child_subreaper, getpgid, getpid, pidfd_open,
     pidfd_send_signal, set_child_subreaper, test_kill_process_group, waitid,
@@ -17,6 +17,7 @@ use rustix::process::{
 
 use crate::clock::now;
 use crate::process::{environment_of, folder_of};
+use crate::syscall::checked;
 use crate::wait::wait_readable;
 
 /// Makes this process adopt the orphans among its descendants.
@@ -58,14 +59,14 @@ pub struct Stopped {
 impl Child {
     /// Returns a child that was stopped since the last call, if there is one.
     pub fn any_stopped() -> Option<Stopped> {
-        let (pid, signal) = any(libc::WSTOPPED)?;
+        let (pid, _, signal) = changed(libc::WSTOPPED | libc::WNOHANG)?;
         let wants_terminal = matches!(signal, libc::SIGTTIN | libc::SIGTTOU);
         Some(Stopped { pid: u32::try_from(pid).ok()?, wants_terminal })
     }
 
     /// Returns a child that has ended and was not reaped, if there is one.
     pub fn any_dead() -> Option<Self> {
-        let (pid, _) = any(libc::WEXITED | libc::WNOWAIT)?;
+        let (pid, ..) = changed(libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
         Pid::from_raw(pid).map(|pid| Self { pid })
     }
 
@@ -126,17 +127,18 @@ impl Child {
     }
 }
 
-/// Returns the pid and the status of a child that has changed its state, if there is one.
-fn any(options: libc::c_int) -> Option<(libc::pid_t, libc::c_int)> {
+/// Returns a child that has changed its state, if there is one: its pid, what has happened, and its
+/// status. Waits for one unless told otherwise.
+pub(crate) fn changed(options: libc::c_int) -> Option<(libc::pid_t, libc::c_int, libc::c_int)> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the structure is ours; zeroed it is valid, and its pid stays zero if no child has
-    // changed its state. Pid and status are valid for the events that `waitid` reports.
-    let (pid, status) = unsafe {
-        if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options | libc::WNOHANG) == -1 {
-            return None;
-        }
+    // SAFETY: the structure is ours.
+    let mut wait = || unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) };
+    retry_on_intr(|| checked(wait())).ok()?;
+    // SAFETY: zeroed it is valid, and its pid stays zero if no child has changed its state. Pid and
+    // status are valid for the events that `waitid` reports.
+    let (pid, code, status) = unsafe {
         let info = info.assume_init();
-        (info.si_pid(), info.si_status())
+        (info.si_pid(), info.si_code, info.si_status())
     };
-    (pid != 0).then_some((pid, status))
+    (pid != 0).then_some((pid, code, status))
 }

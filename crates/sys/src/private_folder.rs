@@ -10,6 +10,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, mkdir, open, openat
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::geteuid;
 
+use crate::file_lock;
+
 /// A folder of this user, closed to all others.
 #[derive(Debug)]
 pub struct PrivateFolder(OwnedFd);
@@ -77,11 +79,7 @@ impl PrivateFolder {
     /// Takes the lock of the folder exclusively. Returns `false` if somebody else holds it in
     /// either way.
     pub fn try_lock_alone(&self) -> io::Result<bool> {
-        match retry_on_intr(|| flock(&self.0, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => Ok(true),
-            Err(Errno::WOULDBLOCK) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        file_lock::try_lock(&self.0)
     }
 
     /// Releases the lock of the folder.

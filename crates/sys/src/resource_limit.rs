@@ -2,6 +2,8 @@
 
 use std::{io, ptr};
 
+use crate::syscall::checked;
+
 /// A resource with a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Limited {
@@ -110,8 +112,8 @@ pub(crate) fn limit(pid: i32, number: u32, new: Option<(u64, u64)>) -> io::Resul
     let new = new.as_ref().map_or(ptr::null(), ptr::from_ref);
     let mut old = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel reads one structure and fills the other, which are ours.
-    let result = unsafe { syscall!(libc::SYS_prlimit64, pid, number, new, &raw mut old) };
-    if result == -1 { Err(io::Error::last_os_error()) } else { Ok((old.rlim_cur, old.rlim_max)) }
+    checked(unsafe { syscall!(libc::SYS_prlimit64, pid, number, new, &raw mut old) })?;
+    Ok((old.rlim_cur, old.rlim_max))
 }
 
 #[cfg(test)]

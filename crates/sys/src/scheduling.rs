@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::syscall::checked;
+
 /// The kernel's `sched_attr` as of Linux 3.14; the kernel accepts that size forever.
 #[repr(C)]
 #[derive(Debug, Default, Clone, Copy)]
@@ -50,9 +52,7 @@ fn shorten_slices(thread: libc::pid_t, nice: Option<i32>) -> io::Result<()> {
     // and outlives the call.
     let read =
         unsafe { syscall!(libc::SYS_sched_getattr, thread, &raw mut attributes, SIZE, 0_u32) };
-    if read != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(read)?;
     if attributes.policy != SCHED_OTHER {
         // Somebody has chosen a stronger policy.
         return Ok(());
@@ -64,7 +64,7 @@ fn shorten_slices(thread: libc::pid_t, nice: Option<i32>) -> io::Result<()> {
     // nothing else.
     let written =
         unsafe { syscall!(libc::SYS_sched_setattr, thread, &raw const attributes, 0_u32) };
-    if written == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(checked(written).map(drop)?)
 }
 
 /// The policy of ordinary threads.

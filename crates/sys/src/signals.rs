@@ -18,6 +18,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::time::Duration;
 
+use crate::syscall::checked;
+
 /// Signals that a terminal sends to a whole group.
 const FROM_TERMINAL: [c_int; 5] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
@@ -118,11 +120,8 @@ pub(crate) fn end_after(time: Duration) -> io::Result<()> {
         let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
         event.sigev_notify = libc::SIGEV_SIGNAL;
         event.sigev_signo = libc::SIGKILL;
-        if libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, timer.as_mut_ptr()) == -1
-            || libc::timer_settime(timer.assume_init(), 0, &raw const once, ptr::null_mut()) == -1
-        {
-            return Err(io::Error::last_os_error());
-        }
+        checked(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, timer.as_mut_ptr()))?;
+        checked(libc::timer_settime(timer.assume_init(), 0, &raw const once, ptr::null_mut()))?;
     }
     Ok(())
 }

@@ -18,6 +18,8 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock::Monotonic;
+use crate::lifeline::F_SETSIG;
+use crate::syscall::checked;
 use crate::wait::{Waker, until};
 
 /// Wake-ups of one thread, each of which is kept until it is taken.
@@ -35,8 +37,7 @@ const TAKEN: usize = 64;
 /// one. Emulators keep the highest ones for themselves.
 const MARK: libc::c_int = 40;
 
-/// `fcntl` commands that libc does not name for this target.
-const F_SETSIG: libc::c_int = 10;
+/// From `asm-generic/fcntl.h`; the libc crate defines it only for some C libraries.
 const F_GETSIG: libc::c_int = 11;
 
 impl WakeSet {
@@ -60,9 +61,7 @@ impl WakeSet {
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         // SAFETY: a command with a number; without `O_ASYNC` it changes nothing but the result of
         // `F_GETSIG`.
-        if unsafe { libc::fcntl(descriptor.as_raw_fd(), F_SETSIG, MARK) } == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(unsafe { libc::fcntl(descriptor.as_raw_fd(), F_SETSIG, MARK) })?;
         self.watch(&descriptor)?;
         Ok(descriptor)
     }

@@ -8,6 +8,7 @@ use std::ptr;
 
 use super::Restrictions;
 use crate::signals::Blocked;
+use crate::syscall::checked;
 
 /// Data that both processes have.
 struct Shared<'a> {
@@ -40,9 +41,7 @@ impl Restrictions {
             let no_pidfd = ptr::null_mut::<i32>();
             libc::clone(child, top.cast(), flags, (&raw mut shared).cast(), no_pidfd)
         };
-        if pid == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(pid)?;
         // SAFETY: the child is ours; a null pointer takes no status. No signal interrupts it.
         unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) };
         let shortage = [libc::EAGAIN, libc::EMFILE, libc::ENFILE, libc::ENOMEM].map(Some);

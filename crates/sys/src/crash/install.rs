@@ -15,6 +15,7 @@ use super::area::{RECORD, WORDS};
 use super::handler::{Control, INSTALLED, Installed, installed, is_crashing, on_crash, on_sample};
 use super::record::Record;
 use crate::segment::Segment;
+use crate::syscall::checked;
 
 /// Packets that the handlers send through the control socket.
 #[derive(Debug, Clone, Default)]
@@ -191,10 +192,7 @@ fn use_larger_stack() -> io::Result<()> {
     let memory = unsafe { mmap_anonymous(ptr::null_mut(), STACK, access, MapFlags::PRIVATE) }?;
     let stack = libc::stack_t { ss_sp: memory, ss_flags: 0, ss_size: STACK };
     // SAFETY: the memory is used for nothing else, and is never unmapped.
-    match unsafe { libc::sigaltstack(&raw const stack, ptr::null_mut()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(checked(unsafe { libc::sigaltstack(&raw const stack, ptr::null_mut()) }).map(drop)?)
 }
 
 /// Returns the address of glibc's pointer to the message of an abort, which debuggers read too.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::io::{Errno, retry_on_intr};
 
 use super::Exit;
+use crate::syscall::checked;
 
 /// The end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(super) fn reap(pidfd: BorrowedFd<'_>) -> Result<Option<Ended>, Errno> {
     retry_on_intr(|| {
         // SAFETY: both structures are ours and large enough; the C library's `waitid` has no
         // argument for the usage, the system call has.
-        let waited = unsafe {
+        checked(unsafe {
             syscall!(
                 libc::SYS_waitid,
                 libc::P_PIDFD,
@@ -46,8 +47,7 @@ pub(super) fn reap(pidfd: BorrowedFd<'_>) -> Result<Option<Ended>, Errno> {
                 libc::WEXITED | libc::WNOHANG,
                 usage.as_mut_ptr(),
             )
-        };
-        if waited == -1 { Err(last_error()) } else { Ok(()) }
+        })
     })?;
     // SAFETY: zeroed structures of numbers are valid; the kernel has filled them, or left the first
     // zero if the process has not ended. `si_pid` and `si_status` are valid for the events that
@@ -59,10 +59,6 @@ pub(super) fn reap(pidfd: BorrowedFd<'_>) -> Result<Option<Ended>, Errno> {
             usage: Usage::from(usage),
         })
     })
-}
-
-fn last_error() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
 
 impl From<libc::rusage> for Usage {

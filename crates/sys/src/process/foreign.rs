@@ -10,6 +10,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use super::descendants::{children, is_shortage, parent_of};
 use super::{Signal, gone_is_fine};
 use crate::clock::now;
+use crate::syscall::checked;
 use crate::wait::wait_readable;
 
 /// A process that somebody else has started. It is signalled only through its pidfd.
@@ -95,7 +96,7 @@ impl ForeignProcess {
         let signal: rustix::process::Signal = signal.into();
         // SAFETY: no memory is involved: no siginfo is given, and the descriptor is open as long as
         // `self`.
-        let result = unsafe {
+        checked(unsafe {
             syscall!(
                 libc::SYS_pidfd_send_signal,
                 self.pidfd.as_raw_fd(),
@@ -103,13 +104,8 @@ impl ForeignProcess {
                 std::ptr::null::<libc::siginfo_t>(),
                 libc::PIDFD_SIGNAL_PROCESS_GROUP,
             )
-        };
-        if result == 0 {
-            return Ok(());
-        }
-        Err(io::Error::last_os_error()
-            .raw_os_error()
-            .map_or(Errno::INVAL, Errno::from_raw_os_error))
+        })
+        .map(drop)
     }
 
     /// Adds all direct and indirect children whose parents live to `known`, except this process

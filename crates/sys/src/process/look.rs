@@ -6,8 +6,11 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::PoisonError;
 
+use rustix::io::Errno;
+
 use super::{Process, Signal, descendants, folder_of};
 use crate::crash::{Look, look};
+use crate::syscall::checked;
 
 /// `PIDFD_SIGNAL_THREAD`, since Linux 6.9: the signal is for the thread and not for its process.
 const FOR_THREAD: libc::c_uint = 1;
@@ -38,7 +41,7 @@ impl Process {
         // SAFETY: without more information, the call reads no memory.
         let sent =
             unsafe { syscall!(libc::SYS_pidfd_send_signal, pidfd, number, nothing, FOR_THREAD) };
-        if sent == 0 || last_error() == libc::ESRCH {
+        if matches!(checked(sent), Ok(_) | Err(Errno::SRCH)) {
             return Ok(());
         }
         let _not_reaped = self.memory.read().unwrap_or_else(PoisonError::into_inner);
@@ -48,9 +51,9 @@ impl Process {
         let pid = self.number();
         // SAFETY: it only sends a signal, and before the process is reaped its number belongs to
         // it.
-        match unsafe { syscall!(libc::SYS_tgkill, pid, pid, number) } {
-            -1 if last_error() != libc::ESRCH => Err(io::Error::last_os_error()),
-            _ => Ok(()),
+        match checked(unsafe { syscall!(libc::SYS_tgkill, pid, pid, number) }) {
+            Ok(_) | Err(Errno::SRCH) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -58,10 +61,6 @@ impl Process {
     pub fn is_unreaped(&self) -> bool {
         self.unreaped().is_some()
     }
-}
-
-fn last_error() -> i32 {
-    io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
 /// Returns the number that a process has in its own namespace.

@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::Request;
+use crate::syscall::{checked, last_errno};
 
 /// Returns the process that has connected, 0 if it has no number here, and its user.
 pub(super) fn of_peer(socket: &OwnedFd) -> io::Result<(u32, u32)> {
@@ -57,7 +58,7 @@ fn option<T: Plain>(socket: &OwnedFd, name: libc::c_int, value: &mut T) -> io::R
             &raw mut length,
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(checked(result).map(drop)?)
 }
 
 /// Takes one packet, and the number of its sender.
@@ -75,10 +76,7 @@ pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Request, Er
     // SAFETY: all pointers in `message` are to live values of the lengths given there.
     let received =
         unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
-    let Ok(length) = usize::try_from(received) else {
-        let error = io::Error::last_os_error();
-        return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
-    };
+    let length = usize::try_from(received).map_err(|_| last_errno())?;
     if message.msg_flags & libc::MSG_TRUNC != 0 {
         return Ok(Request::TooLarge);
     }

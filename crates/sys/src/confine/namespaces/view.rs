@@ -2,7 +2,6 @@
 //! they are bound at the places that they have outside.
 
 use std::ffi::{CStr, CString, OsStr};
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,6 +16,7 @@ use rustix::mount::{
 use rustix::process::{chdir, fchdir, pivot_root};
 
 use crate::confine::Visible;
+use crate::syscall::checked;
 
 impl Visible {
     fn has(&self, other: &Self) -> bool {
@@ -151,7 +151,7 @@ fn limit(mount: BorrowedFd<'_>, added: MountAttrFlags, how: libc::c_int) -> Resu
     // The structure `mount_attr`: attributes to add and to remove, propagation, and users.
     let change = [u64::from(added.bits()), 0, 0, 0];
     // SAFETY: the kernel reads an empty path, and a structure of the given size.
-    let result = unsafe {
+    checked(unsafe {
         syscall!(
             libc::SYS_mount_setattr,
             mount.as_raw_fd(),
@@ -160,10 +160,6 @@ fn limit(mount: BorrowedFd<'_>, added: MountAttrFlags, how: libc::c_int) -> Resu
             change.as_ptr(),
             size_of_val(&change),
         )
-    };
-    if result == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    })
+    .map(drop)
 }
