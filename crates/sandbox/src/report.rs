@@ -7,46 +7,31 @@ use brigade_sys::confine::{Confinement, Isolation};
 use crate::group::Groups;
 use crate::sandbox::{Level, Sandbox};
 
-/// A kind of rights or resources that a sandbox or a limit takes away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Layer {
-    /// Files and folders.
-    Files,
-    /// Sockets, and connections to other machines.
-    Network,
-    /// Signals to other processes, and access to their memory.
-    Processes,
-    /// System calls.
-    Calls,
-    /// Capabilities, and rights that programs would give.
-    Privileges,
-    /// Variables of the environment.
-    Environment,
-    /// Namespaces of its own.
-    Namespaces,
-    /// The limit on memory.
-    Memory,
-    /// The limit on processor time.
-    CpuTime,
-    /// The limit on processes.
-    ProcessCount,
-}
-
-impl Layer {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Files => "files",
-            Self::Network => "network",
-            Self::Processes => "other processes",
-            Self::Calls => "system calls",
-            Self::Privileges => "privileges",
-            Self::Environment => "environment",
-            Self::Namespaces => "namespaces",
-            Self::Memory => "memory",
-            Self::CpuTime => "processor time",
-            Self::ProcessCount => "number of processes",
-        }
+brigade_sys::named! {
+    /// A kind of rights or resources that a sandbox or a limit takes away.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Layer, fn name {
+        /// Files and folders.
+        Files = "files",
+        /// Sockets, and connections to other machines.
+        Network = "network",
+        /// Signals to other processes, and access to their memory.
+        Processes = "other processes",
+        /// System calls.
+        Calls = "system calls",
+        /// Capabilities, and rights that programs would give.
+        Privileges = "privileges",
+        /// Variables of the environment.
+        Environment = "environment",
+        /// Namespaces of its own.
+        Namespaces = "namespaces",
+        /// The limit on memory.
+        Memory = "memory",
+        /// The limit on processor time.
+        CpuTime = "processor time",
+        /// The limit on processes.
+        ProcessCount = "number of processes",
     }
 }
 

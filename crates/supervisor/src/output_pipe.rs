@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use brigade_sys::descriptors;
 
@@ -61,11 +61,7 @@ impl OutputPipe {
     }
 }
 
-impl AsFd for OutputPipe {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+brigade_sys::as_fd!(OutputPipe, 0);
 
 #[cfg(test)]
 mod tests {

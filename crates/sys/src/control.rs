@@ -220,11 +220,7 @@ impl ControlSocket {
     }
 }
 
-impl AsFd for ControlSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-}
+crate::as_fd!(ControlSocket, descriptor);
 
 #[cfg(test)]
 mod tests {

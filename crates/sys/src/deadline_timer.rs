@@ -1,7 +1,7 @@
 //! Turns one deadline into a descriptor, so that a thread can wait for it together with others.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::time::{
@@ -44,14 +44,11 @@ impl DeadlineTimer {
 
 const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-impl AsFd for DeadlineTimer {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+crate::as_fd!(DeadlineTimer, 0);
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
     use std::time::Duration;
 
     use super::*;

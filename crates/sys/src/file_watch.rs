@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
@@ -46,15 +46,12 @@ impl FileWatch {
     }
 }
 
-impl AsFd for FileWatch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+crate::as_fd!(FileWatch, 0);
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::fd::AsFd;
     use std::time::Duration;
 
     use super::*;

@@ -10,7 +10,7 @@ mod socket_file;
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -160,11 +160,7 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-}
+crate::as_fd!(Listener, descriptor);
 
 impl Drop for Listener {
     fn drop(&mut self) {
@@ -288,11 +284,7 @@ impl RequestSocket {
     }
 }
 
-impl AsFd for RequestSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-}
+crate::as_fd!(RequestSocket, descriptor);
 
 impl Drop for RequestSocket {
     fn drop(&mut self) {

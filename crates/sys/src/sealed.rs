@@ -5,7 +5,7 @@
 //! mapping exists.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
@@ -75,11 +75,7 @@ fn seal(descriptor: &OwnedFd) -> io::Result<()> {
     }
 }
 
-impl AsFd for SealedBytes {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-}
+crate::as_fd!(SealedBytes, descriptor);
 
 /// The readers' side: the bytes, mapped in a time that does not depend on their number.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,11 +80,7 @@ impl Segment {
     }
 }
 
-impl AsFd for Segment {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-}
+crate::as_fd!(Segment, descriptor);
 
 impl Mapped {
     fn open(descriptor: &OwnedFd, words: usize, access: ProtFlags) -> io::Result<Self> {
@@ -211,6 +207,7 @@ fn size_in_bytes(words: usize) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn both_mappings_are_the_same_memory() -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! Waits for descriptors, and wakes a thread that waits.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -89,14 +89,11 @@ impl Waker {
     }
 }
 
-impl AsFd for Waker {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+crate::as_fd!(Waker, 0);
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
     use std::time::Duration;
 
     use super::*;

@@ -6,50 +6,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpu_set::CpuSet;
 
-/// The level of a group: what its cpus share, the closest level first.
-///
-/// This is the usual order. On machines with several NUMA nodes below one L3 cache, those two are
-/// swapped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Level {
-    /// A physical core. Its cpus are hardware threads that share everything.
-    Core,
-    /// A second-level cache.
-    L2,
-    /// Cores that the firmware calls a cluster. Most share a cache or its tags.
-    Cluster,
-    /// A third-level cache.
-    L3,
-    /// A die, in a package with several.
-    Die,
-    /// A NUMA node, with local memory.
-    NumaNode,
-    /// A socket.
-    Package,
-    /// Sockets mounted together, on mainframes.
-    Book,
-    /// Books mounted together, on mainframes.
-    Drawer,
-    /// The whole machine.
-    Machine,
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Core => "core",
-            Self::L2 => "L2 cache",
-            Self::Cluster => "cluster",
-            Self::L3 => "L3 cache",
-            Self::Die => "die",
-            Self::NumaNode => "NUMA node",
-            Self::Package => "package",
-            Self::Book => "book",
-            Self::Drawer => "drawer",
-            Self::Machine => "machine",
-        })
+brigade_sys::named! {
+    /// The level of a group: what its cpus share, the closest level first.
+    ///
+    /// This is the usual order. On machines with several NUMA nodes below one L3 cache, those two
+    /// are swapped.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[non_exhaustive]
+    pub enum Level, fn name {
+        /// A physical core. Its cpus are hardware threads that share everything.
+        Core = "core",
+        /// A second-level cache.
+        L2 = "L2 cache",
+        /// Cores that the firmware calls a cluster. Most share a cache or its tags.
+        Cluster = "cluster",
+        /// A third-level cache.
+        L3 = "L3 cache",
+        /// A die, in a package with several.
+        Die = "die",
+        /// A NUMA node, with local memory.
+        NumaNode = "NUMA node",
+        /// A socket.
+        Package = "package",
+        /// Sockets mounted together, on mainframes.
+        Book = "book",
+        /// Books mounted together, on mainframes.
+        Drawer = "drawer",
+        /// The whole machine.
+        Machine = "machine",
     }
 }
 

@@ -1,6 +1,5 @@
 //! Wakes a thread of the pool, even one that can no longer wait for descriptors.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
@@ -68,8 +67,4 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.waker.as_fd()
-    }
-}
+brigade_sys::as_fd!(Alarm, waker);

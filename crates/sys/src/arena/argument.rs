@@ -1,7 +1,7 @@
 //! The host's side of the arena of arguments.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, fchmod, open};
@@ -155,12 +155,8 @@ impl ArgumentArena {
     }
 }
 
-/// The descriptor for workers, through which the arena can be read and not written.
-impl AsFd for ArgumentArena {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.readers.as_fd()
-    }
-}
+// The descriptor for workers, through which the arena can be read and not written.
+crate::as_fd!(ArgumentArena, readers);
 
 /// A block that is being written. Dropping it frees its memory.
 #[derive(Debug)]

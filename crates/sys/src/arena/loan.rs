@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -162,12 +162,8 @@ impl ResultView {
     }
 }
 
-/// The descriptor for the worker, which writes through it.
-impl AsFd for ResultView {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-}
+// The descriptor for the worker, which writes through it.
+crate::as_fd!(ResultView, descriptor);
 
 /// Gives back the memory even if another worker still maps it.
 impl Drop for ResultView {

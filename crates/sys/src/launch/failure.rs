@@ -1,6 +1,5 @@
 //! The reason why a program could not be started.
 
-use std::fmt;
 use std::io;
 
 /// The program could not be started; no child is left.
@@ -12,26 +11,28 @@ pub struct LaunchError {
     source: io::Error,
 }
 
-/// The step of a start that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LaunchStage {
-    /// Creating the process, or binding it to its parent.
-    Process,
-    /// Pinning it to its processors.
-    Affinity,
-    /// Lowering its priority.
-    Nice,
-    /// Setting its limits.
-    Limits,
-    /// Entering its folder.
-    Folder,
-    /// Connecting its standard streams.
-    Streams,
-    /// Entering its sandbox.
-    Sandbox,
-    /// Executing the program itself.
-    Program,
+crate::named! {
+    /// The step of a start that failed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum LaunchStage, fn name {
+        /// Creating the process, or binding it to its parent.
+        Process = "create a process",
+        /// Pinning it to its processors.
+        Affinity = "pin the process to its cores",
+        /// Lowering its priority.
+        Nice = "change the priority",
+        /// Setting its limits.
+        Limits = "set its limits",
+        /// Entering its folder.
+        Folder = "enter the folder",
+        /// Connecting its standard streams.
+        Streams = "connect the standard streams",
+        /// Entering its sandbox.
+        Sandbox = "enter the sandbox",
+        /// Executing the program itself.
+        Program = "execute the program",
+    }
 }
 
 impl LaunchError {
@@ -63,21 +64,6 @@ impl LaunchError {
     /// Returns the cause alone.
     pub fn into_cause(self) -> io::Error {
         self.source
-    }
-}
-
-impl fmt::Display for LaunchStage {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Process => "create a process",
-            Self::Affinity => "pin the process to its cores",
-            Self::Nice => "change the priority",
-            Self::Limits => "set its limits",
-            Self::Folder => "enter the folder",
-            Self::Streams => "connect the standard streams",
-            Self::Sandbox => "enter the sandbox",
-            Self::Program => "execute the program",
-        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! An output stream of a worker.
 
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -126,11 +126,7 @@ impl Pipe {
     }
 }
 
-impl AsFd for Pipe {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.end.as_fd()
-    }
-}
+brigade_sys::as_fd!(Pipe, end);
 
 impl Sink {
     fn new(stdio: Stdio, ours: Self, stream: &'static str, writer: &Arc<Writer>) -> Self {
