@@ -24,12 +24,12 @@ use crate::error::RunnerError;
 use crate::event::{Event, Reason};
 use crate::machine::{self, Action, Attempt, Machine, Settings};
 use crate::needs::Resources;
+use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::stopper::Stopper;
 use crate::summary::Summary;
 
 use clock::RunClock;
-use conclude::Collected;
 pub(crate) use local::Local;
 pub(crate) use remote::Hosts;
 
@@ -62,8 +62,9 @@ pub(crate) struct Drive<'a, P> {
     stopper: Stopper,
     /// Number of stop requests that were passed to the machine.
     handled_stops: u8,
-    /// The data of attempts that are over and have not been concluded, by slot.
-    collected: HashMap<usize, Collected>,
+    /// The outcomes of attempts that are over and have not been concluded, without the verdict, by
+    /// slot.
+    collected: HashMap<usize, Outcome>,
     clock: RunClock,
     start: Monotonic,
     summary: Summary,

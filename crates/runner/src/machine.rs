@@ -28,14 +28,14 @@ use std::time::Duration;
 use brigade_base::{Escalation, Monotonic, TimerHeap, TimerKey};
 use brigade_sys::process::Signal;
 
-use crate::event::{Need, Reason};
+use crate::event::{Event as Notice, Need, Reason};
 use crate::halt::Finished;
 use crate::job::Job;
 use crate::limit::Durations;
-use crate::outcome::Ending;
+use crate::outcome::{Ending, Outcome};
 
 use canary::Canaries;
-pub(crate) use event::{Action, Event, Notice};
+pub(crate) use event::{Action, Event};
 pub(crate) use exit::Verdict;
 pub(crate) use settings::Settings;
 use stop::{EndAttempt, EndRun};
@@ -78,6 +78,13 @@ pub(crate) struct Attempt {
     pub(crate) previous: Option<Ending>,
     /// `true` if it only tests that jobs can run at all.
     pub(crate) is_canary: bool,
+}
+
+impl Attempt {
+    /// Returns its outcome, of which nothing is known yet.
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome::not_started(self.number, Arc::clone(&self.job))
+    }
 }
 
 #[derive(Debug)]
@@ -179,11 +186,7 @@ impl Machine {
                 self.not_before = self.not_before.max(until);
                 self.report(need, out);
             }
-            Event::Exited(slot, exit) => self.ended(slot, Some(exit.into()), now, out),
-            Event::Exceeded(slot, limit) => {
-                self.ended(slot, Some(Ending::LimitExceeded { limit }), now, out);
-            }
-            Event::Abandoned(slot) => self.ended(slot, None, now, out),
+            Event::Ended(slot, ending) => self.ended(slot, ending, now, out),
             Event::Reported { slot, ending, wall } => self.reported(slot, ending, wall, now, out),
             Event::Withdrawn(slot) => self.withdrawn(slot, now, out),
             Event::InputFailed(number) => self.input_failed(number, now, out),
@@ -281,7 +284,7 @@ impl Machine {
     fn report(&mut self, need: Need, out: &mut Vec<Action>) {
         if self.reported != Some(need) {
             self.reported = Some(need);
-            out.push(Action::Notify(Notice::Waiting(need)));
+            out.push(Action::Notify(Notice::Waiting { need }));
         }
     }
 

@@ -59,11 +59,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of a job that was not even supplied when the run ended.
-    pub(crate) fn not_started(number: u64, job: Job) -> Self {
+    /// Returns the outcome of a job of which no attempt was made.
+    pub(crate) fn not_started(number: u64, job: Arc<Job>) -> Self {
         Self {
             number,
-            job: Arc::new(job),
+            job,
             ending: Ending::Stopped,
             is_decisive: false,
             attempts: 0,

@@ -6,10 +6,11 @@ mod trace;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use brigade_base::Monotonic;
 use brigade_sys::clock;
+use serde_json::json;
 
 use crate::event::Event;
 use crate::runner::Runner;
@@ -70,18 +71,6 @@ pub struct About {
     pub skipped: u64,
 }
 
-/// The facts on the page.
-struct Facts<'a> {
-    about: &'a About,
-    host: &'a str,
-    /// Seconds since 1970.
-    began: Option<f64>,
-    is_pinned: bool,
-    cores: usize,
-    slots: usize,
-    wall: Duration,
-}
-
 impl Report {
     /// Starts the report of a run that is about to begin.
     ///
@@ -135,16 +124,15 @@ impl Report {
     pub fn page(&mut self, writer: &mut impl Write, about: &About) -> io::Result<()> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let facts = Facts {
-            about,
-            host: host.trim(),
-            began: self.began.map(|began| since_1970(began).as_secs_f64()),
-            is_pinned: self.is_pinned,
-            cores: self.cores.min(self.slots.saturating_mul(self.widest)),
-            slots: self.slots,
-            wall: clock::now().saturating_since(self.start),
-        };
-        page::write(writer, &mut self.records, &facts)
+        let facts = json!({
+            "pinned": self.is_pinned, "slots": self.slots,
+            "cores": self.cores.min(self.slots.saturating_mul(self.widest)),
+            "wall": clock::now().saturating_since(self.start).as_secs_f64(),
+            "began": self.began.map(|began| since_1970(began).as_secs_f64()),
+            "command": about.command, "status": about.status, "total": about.total,
+            "skipped": about.skipped, "host": host.trim(), "version": env!("CARGO_PKG_VERSION"),
+        });
+        page::write(writer, &mut self.records, self.is_pinned, &facts)
     }
 
     /// Writes a trace in Chrome's format, which Perfetto opens, with one row for each core, or for

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use brigade_sys::descriptors;
 
@@ -129,7 +130,8 @@ impl Runner {
         let not_supplied = client.jobs;
         let supplied = numbers.len() - not_supplied.len();
         let not_supplied = numbers[supplied..].iter().zip(not_supplied);
-        outcomes.extend(not_supplied.map(|(number, job)| Outcome::not_started(*number, job)));
+        let not_supplied = not_supplied.map(|(number, job)| (*number, Arc::new(job)));
+        outcomes.extend(not_supplied.map(|(number, job)| Outcome::not_started(number, job)));
         let positions: HashMap<u64, usize> = numbers.into_iter().zip(0..).collect();
         outcomes.sort_by_key(|outcome| positions.get(&outcome.number).copied());
         Ok(outcomes)

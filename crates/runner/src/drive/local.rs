@@ -28,7 +28,7 @@ use crate::event::{Event, Need};
 use crate::load;
 use crate::machine::{self, Attempt};
 use crate::memory;
-use crate::outcome::StartFailure;
+use crate::outcome::{Ending, StartFailure};
 use crate::stopper::Stopper;
 
 use attempt::Live;
@@ -69,7 +69,7 @@ impl Local {
         let slots = config.settings.slots.get();
         let poller = Poller::new().map_err(RunnerError::system("create an epoll instance"))?;
         poller
-            .add(stopper.waker(), Token::WAKER.into())
+            .add(stopper.waker(), Token::WAKER.0)
             .map_err(RunnerError::system("watch the waker"))?;
         if config.adopts_orphans {
             brigade_sys::orphans::adopt().map_err(RunnerError::system("adopt orphans"))?;
@@ -81,7 +81,7 @@ impl Local {
         let launcher =
             preparation.launcher(slots).map_err(RunnerError::system("start the guardian"))?;
         poller
-            .add(launcher.guardian().pidfd(), Token::GUARDIAN.into())
+            .add(launcher.guardian().pidfd(), Token::GUARDIAN.0)
             .map_err(RunnerError::system("watch the guardian"))?;
         Ok(Self {
             config,
@@ -193,14 +193,14 @@ impl Place for Local {
         let Some(live) = drive.place.live[slot].take() else { return };
         tracing::warn!(number = live.attempt.number, "a job cannot be killed and is still running");
         drive.collected.insert(slot, live.abandon());
-        drive.report_at(time, machine::Event::Abandoned(slot));
+        drive.report_at(time, machine::Event::Ended(slot, Ending::NotKilled));
     }
 
     fn wait(drive: &mut Drive<'_, Self>, until: Option<Monotonic>) -> Result<(), RunnerError> {
         let mut ready = mem::take(&mut drive.place.ready);
         let poller = &mut drive.place.poller;
         poller.ready_until(until, &mut ready).map_err(RunnerError::system("wait for jobs"))?;
-        for token in ready.drain(..).map(Token::from) {
+        for token in ready.drain(..).map(Token) {
             drive.stopper.check_process()?;
             if token == Token::WAKER {
                 drive.waker_ready();
@@ -270,13 +270,12 @@ impl Drive<'_, Local> {
         self.place.unwatch(slot);
         let Some(live) = self.place.live[slot].take() else { return };
         let pid = live.process.pid();
-        let exceeded = live.confined.exceeded(&ended);
-        self.collected.insert(slot, live.into_collected(ended.usage));
-        let event = match exceeded {
-            None => machine::Event::Exited(slot, ended.exit),
-            Some(limit) => machine::Event::Exceeded(slot, limit),
+        let ending = match live.confined.exceeded(&ended) {
+            None => ended.exit.into(),
+            Some(limit) => Ending::LimitExceeded { limit },
         };
-        self.report_at(time, event);
+        self.collected.insert(slot, live.into_outcome(ended.usage));
+        self.report_at(time, machine::Event::Ended(slot, ending));
         if self.place.config.adopts_orphans {
             self.place.reap_adopted();
             self.place.note_dying_group(pid);

@@ -7,20 +7,19 @@ use std::collections::HashMap;
 use std::mem;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use brigade_supervisor::{Capture, Captured};
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Signal;
 use brigade_sys::wait::wait_readable;
 
-use super::conclude::Collected;
 use super::{Drive, Place};
 use crate::error::RunnerError;
 use crate::event::Event;
 use crate::limit::Limit;
 use crate::machine::{self, Attempt, Settings};
-use crate::outcome::{Ending, StartFailure};
+use crate::outcome::{Ending, Outcome, StartFailure};
 use crate::remote::{News, Remote, RemoteAttempt, RemoteReport};
 
 /// Other machines.
@@ -99,8 +98,8 @@ impl Place for Hosts<'_> {
     fn abandon(drive: &mut Drive<'_, Self>, slot: usize) {
         let Some(sent) = drive.place.take(slot) else { return };
         if sent.began.is_some() {
-            drive.collected.insert(slot, Collected { host: sent.host, ..Collected::default() });
-            drive.report(machine::Event::Abandoned(slot));
+            drive.collected.insert(slot, Outcome { host: sent.host, ..sent.attempt.outcome() });
+            drive.report(machine::Event::Ended(slot, Ending::NotKilled));
         } else {
             drive.report(machine::Event::Withdrawn(slot));
         }
@@ -139,8 +138,7 @@ impl Drive<'_, Hosts<'_>> {
             News::Began { host, .. } => self.began(slot, Some(host)),
             News::Ended { report, .. } => {
                 self.began(slot, report.host.clone());
-                let (ending, wall) = (report.ending.clone(), report.wall);
-                self.over(slot, ending, wall, report.into());
+                self.over(slot, *report);
             }
             News::Withdrawn { .. } => {
                 let began = self.place.slots[slot].as_ref().and_then(|sent| sent.began);
@@ -149,7 +147,7 @@ impl Drive<'_, Hosts<'_>> {
                     return self.report(machine::Event::Withdrawn(slot));
                 };
                 let wall = self.clock.now().saturating_since(began);
-                self.over(slot, Ending::Stopped, wall, Collected::default());
+                self.over(slot, RemoteReport { wall, ..RemoteReport::new(Ending::Stopped) });
             }
         }
     }
@@ -174,27 +172,23 @@ impl Drive<'_, Hosts<'_>> {
         });
     }
 
-    fn over(&mut self, slot: usize, ending: Ending, wall: Duration, collected: Collected) {
+    fn over(&mut self, slot: usize, report: RemoteReport) {
         let Some(sent) = self.place.take(slot) else { return };
-        let host = collected.host.or(sent.host);
-        self.collected.insert(slot, Collected { host, ..collected });
-        self.report(machine::Event::Reported { slot, ending, wall });
-    }
-}
-
-impl From<Box<RemoteReport>> for Collected {
-    fn from(report: Box<RemoteReport>) -> Self {
-        Self {
+        let outcome = Outcome {
+            marked_slot: report.slot,
+            host: report.host.or(sent.host),
             cores: report.cores,
+            started_at: report.started_at,
             user: report.user,
             system: report.system,
             peak_memory: report.peak_memory,
             stdout: captured(&report.stdout),
             stderr: captured(&report.stderr),
-            host: report.host,
-            marked_slot: report.slot,
-            started_at: (report.started_at > SystemTime::UNIX_EPOCH).then_some(report.started_at),
-        }
+            ..sent.attempt.outcome()
+        };
+        self.collected.insert(slot, outcome);
+        let (ending, wall) = (report.ending, report.wall);
+        self.report(machine::Event::Reported { slot, ending, wall });
     }
 }
 

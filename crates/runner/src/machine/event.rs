@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use brigade_base::Monotonic;
-use brigade_sys::process::{Exit, Signal};
+use brigade_sys::process::Signal;
 
 use super::{Attempt, Verdict};
-use crate::event::{Need, Reason};
+use crate::event::{Event as Notice, Need, Reason};
 use crate::job::Job;
 use crate::outcome::{Ending, StartFailure};
 
@@ -37,12 +37,9 @@ pub(crate) enum Event {
     NoRoom(usize, Attempt),
     /// The answer to `Start`: it lacks something of the machine. Nothing starts before `until`.
     Lacking { slot: usize, attempt: Attempt, need: Need, until: Monotonic },
-    /// An attempt was reaped, and its cores are free again.
-    Exited(usize, Exit),
-    /// The same, and the attempt has exceeded a limit on a resource.
-    Exceeded(usize, brigade_sandbox::Limit),
-    /// An attempt that survives SIGKILL was abandoned.
-    Abandoned(usize),
+    /// An attempt is over as far as its process shows it: it was reaped, or survives SIGKILL and
+    /// was abandoned. Its cores are free again.
+    Ended(usize, Ending),
     /// An attempt has ended on another machine.
     Reported { slot: usize, ending: Ending, wall: Duration },
     /// An attempt was withdrawn before it began on another machine.
@@ -68,7 +65,7 @@ pub(crate) enum Action {
     Start(usize, Attempt),
     /// Send a signal to the process group on a slot.
     Signal(usize, Signal),
-    /// Emit an event.
+    /// Emit an event about the run as a whole.
     Notify(Notice),
     /// Emit the event of a pause, and report when the handler returns.
     Suspend,
@@ -78,14 +75,4 @@ pub(crate) enum Action {
     Conclude(Option<usize>, Verdict),
     /// Return: the run is over.
     Finish,
-}
-
-/// An event about the run as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Notice {
-    Halting(Reason),
-    Grace { running: usize, left: Duration },
-    Signalled { running: usize, signal: &'static str },
-    Waiting(Need),
-    Tick,
 }

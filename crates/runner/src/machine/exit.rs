@@ -34,23 +34,22 @@ impl Verdict {
 }
 
 impl Machine {
-    /// Handles the end of an attempt: its ending as far as its process shows it, or `None` if it
-    /// survives SIGKILL.
+    /// Handles the end of an attempt: its ending as far as its process shows it.
     pub(super) fn ended(
         &mut self,
         slot: usize,
-        seen: Option<Ending>,
+        seen: Ending,
         now: Monotonic,
         out: &mut Vec<Action>,
     ) {
         let Some(running) = self.release(slot) else { return };
         let wall = now.saturating_since(running.started);
         let ending = match running.ending {
-            _ if seen.is_none() => Ending::NotKilled,
+            _ if seen == Ending::NotKilled => seen,
             Some(Cause::TimedOut(limit)) => Ending::TimedOut { limit },
             // It may have exited with 0 all the same, but nobody knows if its work was complete.
             Some(Cause::Stopped) => Ending::Stopped,
-            None => seen.unwrap_or(Ending::NotKilled),
+            None => seen,
         };
         if ending.is_success() && !running.attempt.is_canary {
             self.durations.record(wall);

@@ -3,9 +3,8 @@
 
 use std::io::{self, Write};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Facts;
 use super::record::{Record, Records};
 
 /// The page without its data, which goes between its two halves.
@@ -16,18 +15,13 @@ const DATA: &str = "/*DATA*/";
 pub(super) fn write(
     writer: &mut impl Write,
     records: &mut Records,
-    facts: &Facts<'_>,
+    is_pinned: bool,
+    facts: &Value,
 ) -> io::Result<()> {
     let (before, after) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
     writer.write_all(before.as_bytes())?;
-    let json = json!({
-        "pinned": facts.is_pinned, "cores": facts.cores, "slots": facts.slots, "total": facts.about.total,
-        "skipped": facts.about.skipped, "wall": facts.wall.as_secs_f64(),
-        "command": facts.about.command, "host": facts.host, "began": facts.began,
-        "version": env!("CARGO_PKG_VERSION"), "status": facts.about.status,
-    });
-    write!(writer, "const facts = {};\nconst attempts = [", in_script(&json.to_string()))?;
-    records.each(|record| write!(writer, "\n{},", in_script(&row(&record, facts.is_pinned))))?;
+    write!(writer, "const facts = {};\nconst attempts = [", in_script(&facts.to_string()))?;
+    records.each(|record| write!(writer, "\n{},", in_script(&row(&record, is_pinned))))?;
     write!(writer, "\n];")?;
     writer.write_all(after.as_bytes())
 }

@@ -50,19 +50,6 @@ pub(super) enum Status {
     Stopped,
 }
 
-impl Status {
-    /// Returns the name, as in the records.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Succeeded => "ok",
-            Self::Failed => "fail",
-            Self::Retried => "retry",
-            Self::TimedOut => "late",
-            Self::Stopped => "stop",
-        }
-    }
-}
-
 /// Longer names are cut.
 const LONGEST_NAME: usize = 120;
 

@@ -51,18 +51,15 @@ fn add(trace: &mut Trace<&mut impl Write>, row: u32, record: &Record) -> io::Res
     }
     let times = (Duration::from_micros(record.start), Duration::from_micros(record.wall));
     // Viewers that do not show colors show names.
-    let (color, what) = match record.status {
-        Status::Succeeded => {
-            let names = (record.name.as_str(), record.status.name());
-            return trace.slice(row, names, times, &arguments);
-        }
-        Status::Failed => ("terrible", "failed"),
-        Status::Retried => ("bad", "failed, tried again"),
-        Status::TimedOut => ("terrible", "took too long"),
-        Status::Stopped => ("grey", "stopped"),
+    let (category, color, what) = match record.status {
+        Status::Succeeded => return trace.slice(row, (&record.name, "ok"), times, &arguments),
+        Status::Failed => ("fail", "terrible", "failed"),
+        Status::Retried => ("retry", "bad", "failed, tried again"),
+        Status::TimedOut => ("late", "terrible", "took too long"),
+        Status::Stopped => ("stop", "grey", "stopped"),
     };
     let name = format!("{what}: {}", record.name);
-    trace.colored_slice(row, (&name, record.status.name()), times, color, &arguments)
+    trace.colored_slice(row, (&name, category), times, color, &arguments)
 }
 
 /// Returns the rows of an attempt and their names. Row 0 would be the idle thread for some viewers.

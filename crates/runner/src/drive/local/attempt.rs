@@ -13,11 +13,10 @@ use super::Local;
 use super::prepare::own_output;
 use super::streams::{StreamState, Token};
 use crate::confinement::Confined;
-use crate::drive::conclude::Collected;
 use crate::job::Job;
 use crate::machine::Attempt;
 use crate::needs::Share;
-use crate::outcome::StartFailure;
+use crate::outcome::{Outcome, StartFailure};
 use crate::output::Output;
 
 /// A running attempt. Dropping it kills its process group, reaps it and returns its cores
@@ -49,24 +48,24 @@ const IMPRECISION: u64 = 2 * 1024 * 1024;
 
 impl Live {
     /// Leaves the process alone, and returns the cores.
-    pub(super) fn abandon(self) -> Collected {
+    pub(super) fn abandon(self) -> Outcome {
         self.process.abandon();
-        self.into_collected(Usage::default())
+        self.into_outcome(Usage::default())
     }
 
     /// Returns the cores.
-    pub(super) fn into_collected(self, usage: Usage) -> Collected {
+    pub(super) fn into_outcome(self, usage: Usage) -> Outcome {
         let [stdout, stderr] = self.streams.map(|stream| stream.capture.finish());
         let peak = usage.peak_memory;
         let is_known = peak > self.own_memory.saturating_add(IMPRECISION);
-        Collected {
+        Outcome {
             cores: self.cpus,
             user: usage.user,
             system: usage.system,
             peak_memory: is_known.then_some(peak),
             stdout,
             stderr,
-            ..Collected::default()
+            ..self.attempt.outcome()
         }
     }
 }
@@ -144,11 +143,11 @@ impl Local {
 
     fn watch(&mut self, slot: usize, live: &Live) -> io::Result<()> {
         let pidfd = Token::pidfd(slot, live.generation);
-        self.poller.add(live.process.pidfd(), pidfd.into())?;
+        self.poller.add(live.process.pidfd(), pidfd.0)?;
         for (index, stream) in live.streams.iter().enumerate() {
             if let Some(pipe) = &stream.pipe {
                 let token = Token::stream(slot, live.generation, index);
-                self.poller.add(pipe, token.into())?;
+                self.poller.add(pipe, token.0)?;
             }
         }
         Ok(())

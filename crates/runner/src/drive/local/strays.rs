@@ -95,9 +95,10 @@ impl Local {
     pub(super) fn restart_guardian(&mut self) {
         self.poller.remove(self.launcher.guardian().pidfd());
         tracing::warn!("the guardian was killed; starting another one");
-        let restarted = self.launcher.restart_guardian().and_then(|()| {
-            self.poller.add(self.launcher.guardian().pidfd(), Token::GUARDIAN.into())
-        });
+        let restarted = self
+            .launcher
+            .restart_guardian()
+            .and_then(|()| self.poller.add(self.launcher.guardian().pidfd(), Token::GUARDIAN.0));
         if let Err(error) = restarted {
             tracing::warn!(%error, "cannot restart the guardian");
         }

@@ -22,7 +22,7 @@ pub(super) struct StreamState {
 
 /// The subject of a poller's event: generation, slot and descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token(u64);
+pub(super) struct Token(pub(super) u64);
 
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
@@ -72,18 +72,6 @@ impl Token {
 
     fn index(self) -> usize {
         usize::from(self.0 & 1 == 1)
-    }
-}
-
-impl From<Token> for u64 {
-    fn from(token: Token) -> Self {
-        token.0
-    }
-}
-
-impl From<u64> for Token {
-    fn from(token: u64) -> Self {
-        Self(token)
     }
 }
 
@@ -161,7 +149,7 @@ mod tests {
     #[test]
     fn a_token_returns_its_parts() {
         for (slot, generation) in [(0, 0), (7, 1), (0x3fff_ffff, u32::MAX - 1)] {
-            let token = Token::from(u64::from(Token::pidfd(slot, generation)));
+            let token = Token(Token::pidfd(slot, generation).0);
             assert!(token.is_pidfd() && token != Token::WAKER);
             assert_eq!((token.slot(), token.generation()), (slot, generation));
             for index in [0, 1] {
