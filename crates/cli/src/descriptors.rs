@@ -1,9 +1,10 @@
 //! The number of descriptors that outputs waiting to be printed may use, and blocks of input; and
 //! whether there is a standard output.
 
-use std::fs;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::{Resource, getrlimit};
 
 /// The divisor of the limit that gives the share of held outputs, and that of blocks. Running jobs
 /// need the rest: each takes a few descriptors.
@@ -12,7 +13,7 @@ const PART: usize = 8;
 const OWN: usize = 24;
 /// Holding more files than this makes nothing faster.
 const MAX: usize = 256;
-/// The limit to assume if the system does not report one.
+/// The limit to assume if there is none.
 const USUAL: usize = 1024;
 
 /// Standard output was closed when this program was started. The standard library opens `/dev/null`
@@ -46,24 +47,6 @@ pub(crate) fn most_streams() -> usize {
 }
 
 fn limit() -> usize {
-    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    soft_limit(&limits).unwrap_or(USUAL)
-}
-
-fn soft_limit(limits: &str) -> Option<usize> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_soft_limit_is_the_first_number() {
-        let limits =
-            "Limit   Soft Limit   Hard Limit   Units\nMax open files   64   4096   files\n";
-        assert_eq!(soft_limit(limits), Some(64));
-        assert_eq!(soft_limit(""), None);
-    }
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(USUAL)
 }

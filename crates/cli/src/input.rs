@@ -23,11 +23,11 @@ pub(crate) use file::{Format, JsonError, jobs_of_toml};
 pub(crate) use groups::{Groups, Sharing, TooLong};
 pub(crate) use jobs::Jobs;
 pub(crate) use lists::{Combinations, Dimension, check as check_lists, cycled, linked};
-pub(crate) use records::{LineRows, Records};
+pub(crate) use records::LineRows;
 pub(crate) use rows::{Columns, OpenQuote, Row, RowReader, Rules, Trim};
 pub(crate) use shuffle::shuffled;
 pub(crate) use sources::{Contents, List, ListError, Separators, split};
-pub(crate) use stream::{Framing, Lines, receive};
+pub(crate) use stream::{Framing, Lines, ReadAhead, receive};
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -70,23 +70,23 @@ pub(crate) type Fetched<T = Box<Entry>> = Result<Fetch<T>, Problem>;
 /// The reason why there are no more jobs.
 pub(crate) type Problem = Box<dyn Error + Send + Sync>;
 
-/// An input that yields jobs.
-pub(crate) trait Input {
-    /// Returns the next job, and waits for it if `waits` is set.
-    fn next(&mut self, waits: bool) -> Fetched;
+/// An input that yields jobs, or what jobs are made from.
+pub(crate) trait Input<T = Box<Entry>> {
+    /// Returns the next one, and waits for it if `waits` is set.
+    fn next(&mut self, waits: bool) -> Fetched<T>;
 
-    /// Returns the number of jobs still to come, if known.
+    /// Returns the number of those still to come, if known.
     fn remaining(&self) -> Option<u64>;
 
-    /// Returns the number of jobs that are known to come, even if the end of the list is not.
+    /// Returns the number of those that are known to come, even if the end of the list is not.
     fn read_ahead(&self) -> u64 {
         self.remaining().unwrap_or(0)
     }
 
-    /// Returns an input that yields all jobs from the first, if they can be read twice.
-    fn again(&self) -> io::Result<Option<Box<dyn Input>>>;
+    /// Returns an input that yields all of them from the first, if they can be read twice.
+    fn again(&self) -> io::Result<Option<Box<dyn Input<T>>>>;
 
-    /// Takes note that no more jobs will be fetched, while those that were may still run.
+    /// Takes note that no more will be fetched, while jobs that were may still run.
     fn close(&mut self) {}
 }
 

@@ -6,7 +6,7 @@
 
 mod profiles;
 pub(crate) mod shell;
-mod spelling;
+pub(crate) mod spelling;
 
 use std::ffi::OsString;
 use std::fs;

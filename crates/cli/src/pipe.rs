@@ -21,14 +21,14 @@ pub(crate) use tee::Teed;
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use brigade::runner::{BlockStreams, InputBlock, Stdin, Stopper};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
 use crate::descriptors::{most_blocks, most_streams};
-use crate::input::{Fetch, Fetched, Input, receive};
+use crate::input::{Fetch, Fetched, Input, ReadAhead, receive};
 use boundary::Boundary;
 use cutter::{Amount, Cutter};
 use gate::Gate;
@@ -56,6 +56,7 @@ pub(crate) struct Blocks {
     gate: Gate,
     /// The inputs of jobs that take turns, if they do.
     streams: Option<BlockStreams>,
+    /// The jobs for which the thread has read.
     read_ahead: Arc<ReadAhead>,
 }
 
@@ -68,14 +69,6 @@ pub(crate) enum Sharing {
     ToTheNext,
     /// The same, but jobs get blocks strictly in turns.
     InTurns,
-}
-
-/// The jobs for which the thread has read.
-#[derive(Debug, Default)]
-struct ReadAhead {
-    jobs: AtomicU64,
-    /// `true` once the thread has seen the end.
-    is_complete: AtomicBool,
 }
 
 /// The blocks that wait for a job may take this much memory, or one block.
@@ -127,9 +120,7 @@ impl Input for Blocks {
     }
 
     fn remaining(&self) -> Option<u64> {
-        let is_complete = self.read_ahead.is_complete.load(Ordering::SeqCst);
-        let read = self.read_ahead.jobs.load(Ordering::SeqCst);
-        is_complete.then(|| read.saturating_sub(self.command.jobs()))
+        Some(self.read_ahead.total()?.saturating_sub(self.command.jobs()))
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
@@ -257,7 +248,7 @@ impl Reader {
     }
 
     fn send(&self, stdin: io::Result<Stdin>) -> bool {
-        self.ahead.jobs.fetch_add(1, Ordering::SeqCst);
+        self.ahead.count.fetch_add(1, Ordering::SeqCst);
         let is_wanted = self.sender.send(stdin).is_ok();
         self.stopper.wake();
         is_wanted

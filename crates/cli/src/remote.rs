@@ -32,7 +32,7 @@ pub(crate) struct RemoteRun {
     /// `None` until it is connected.
     cluster: Option<Cluster>,
     /// The name of the batch if it does not continue an earlier one.
-    pub(crate) batch: String,
+    batch: String,
     is_named: bool,
     settings: Settings,
 }
@@ -78,14 +78,14 @@ impl RemoteRun {
         }))
     }
 
-    /// Connects to the queue.
-    pub(crate) fn connect(&mut self) -> Result<(), Report> {
+    /// Connects to the queue. Returns the name of the batch for a new log.
+    pub(crate) fn connect(&mut self) -> Result<String, Report> {
         let cluster = Cluster::builder().endpoint(self.endpoint.clone()).queue(&self.queue);
         let replicas = self.replicas.map(NonZeroUsize::get);
         let connected = cluster.each(replicas, ClusterBuilder::replicas).connect();
         let connected = connected.into_diagnostic();
         self.cluster = Some(connected.wrap_err("cannot use the cluster")?);
-        Ok(())
+        Ok(self.batch.clone())
     }
 
     /// Takes from the log of an earlier run what belongs to its batch.

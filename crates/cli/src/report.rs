@@ -18,7 +18,7 @@ pub(crate) fn this_run(statistics: &Statistics, status: u8) -> About {
         command: format!("{command:.1000}"),
         status: Some(status),
         total: statistics.total(),
-        skipped: statistics.skipped(),
+        skipped: statistics.supply.skipped,
     }
 }
 

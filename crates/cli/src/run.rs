@@ -16,7 +16,6 @@ mod sink;
 mod status;
 mod stop;
 mod storage;
-mod target;
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -31,37 +30,36 @@ use crate::input::{Fetch, Input};
 use crate::live::LiveView;
 use crate::patient::Patient;
 use crate::printer::ReorderBuffer;
+use crate::remote::RemoteRun;
 use crate::screen::{Screen, Statistics, announce};
 use client::RunClient;
 use event_queue::EventQueue;
 use outputs::Outputs;
 use results::ResultSink;
 use session::{Session, SessionEnd};
-use sink::{JsonLines, ReportSink, Sink, View};
+use sink::{JsonLines, ReportSink, Sinks, View};
 pub(crate) use status::code as job_status;
 use storage::Storage;
-use target::Target;
 
 /// Runs the jobs. Returns the exit status.
 pub(crate) fn run(options: &Run) -> Result<u8, Report> {
-    let screen = Screen::new(match (options.bar || options.eta, options.no_bar || options.json) {
-        (true, _) => Some(true),
-        (_, true) => Some(false),
-        _ => None,
-    });
+    let screen = Screen::new(is_progress_wanted(options));
     storage::set_temporary_folder(options)?;
-    let mut target = Target::of(options)?;
-    let runner = target.runner(options, screen.tick())?;
+    let mut remote = RemoteRun::of(options)?;
+    let runner = prepare::runner(options, screen.tick())?;
     let (input, grammar) = prepare::input(options, &runner)?;
     let storage = Storage::of(options, &grammar)?;
     if options.dry_run {
         return dry_run(input);
     }
-    let batch = target.connect()?;
+    // Before anything is written.
+    let batch = remote.as_mut().map(RemoteRun::connect).transpose()?;
     let (resume, joblog) = prepare::joblog(options, batch.as_deref(), |resume| {
         prepare::check(input.as_ref(), options, &runner, resume)
     })?;
-    target.resume(&resume, options);
+    if let Some(remote) = &mut remote {
+        remote.resume(&resume, options.joblog.as_deref());
+    }
     let report = prepare::report(options, &runner)?;
     let (file_names, table) = storage.open(options)?;
     let queue = EventQueue::new(runner.stopper(), reorder(options));
@@ -71,12 +69,15 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let has_table = table.is_some();
     let mut client = RunClient::new(input, resume, file_names, has_table, queue.clone(), options);
     let sinks = sinks(options, &runner, report, table, screen.has_area())?;
-    let view =
-        View { screen, statistics: Statistics::new(&runner).on_cluster(options.is_remote()) };
+    let statistics = Statistics::new(&runner, remote.is_some());
+    let view = View { screen, statistics };
     let (is_quiet, stopper) = (options.dialect.is_quiet, runner.stopper());
     let session = Session::new(view, sinks, joblog, is_quiet, queue.clone(), stopper);
     let thread = queue.start(session).into_diagnostic().wrap_err("cannot start a thread")?;
-    let result = target.run(runner, &mut client);
+    let result = match remote {
+        Some(remote) => remote.run(runner, &mut client),
+        None => runner.run_client(&mut client).map_err(explain::run_error),
+    };
     let Some(end) = queue.finish(thread) else {
         return Ok(status::stopped(first_signal.get()));
     };
@@ -95,10 +96,19 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         None => result.map(|summary| of_run(&summary)),
     };
     let code = status.as_ref().copied().unwrap_or(RUN_FAILED);
-    for sink in &mut sinks {
+    for (_, sink) in &mut sinks {
         sink.end(&statistics, code)?;
     }
     status
+}
+
+/// Returns whether the options ask for progress or against it; `None` if neither.
+fn is_progress_wanted(options: &Run) -> Option<bool> {
+    match (options.bar || options.eta, options.no_bar || options.json) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
 }
 
 /// Returns the order of outcomes, if it is that of the jobs.
@@ -117,21 +127,21 @@ fn sinks(
     report: Option<ReportSink>,
     table: Option<ResultTable>,
     ends_lines: bool,
-) -> Result<Vec<Box<dyn Sink>>, Report> {
-    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+) -> Result<Sinks, Report> {
+    let mut sinks: Sinks = Vec::new();
     if let Some(address) = &options.status {
         let live = LiveView::serve(address, runner)?;
         announce(&format!("live view at {}", live.url()));
-        sinks.push(Box::new(live));
+        sinks.push(("update the live view", Box::new(live)));
     }
     if options.json {
-        sinks.push(Box::new(JsonLines));
+        sinks.push(("print an event", Box::new(JsonLines)));
     }
     if let Some(report) = report {
-        sinks.push(Box::new(report));
+        sinks.push(("store a job's record for the report", Box::new(report)));
     }
-    sinks.push(Box::new(ResultSink::new(options, table)));
-    sinks.push(Box::new(Outputs::new(options, ends_lines)));
+    sinks.push(("store a job's results", Box::new(ResultSink::new(options, table))));
+    sinks.push(("print a job's output", Box::new(Outputs::new(options, ends_lines))));
     Ok(sinks)
 }
 

@@ -23,7 +23,8 @@ use crate::log;
 use crate::patient::Patient;
 use area::Area;
 use plain::Plain;
-use text::{Tint, one_line};
+pub(crate) use text::name_of;
+use text::{Tint, one_line, waiting_for};
 
 /// Shows progress, failures and the summary.
 #[derive(Debug)]
@@ -107,7 +108,7 @@ impl Screen {
             }
             self.needs.push(*need);
         }
-        let line = statistics.is_remote().then(|| remote_message(event)).flatten();
+        let line = statistics.is_remote.then(|| remote_message(event)).flatten();
         if let Some(line) = line.or_else(|| message(event)) {
             self.print_line(statistics, &line);
         }
@@ -118,8 +119,7 @@ impl Screen {
         if outcome.ending.is_success() {
             return;
         }
-        let label = outcome.job.label_text().map(str::to_owned);
-        let job = label.unwrap_or_else(|| outcome.command().to_string());
+        let job = name_of(&outcome.job, || outcome.command());
         let what = self.tint.bad(&format!("job {} failed", outcome.number));
         let line = format!("{what} ({}): {}", outcome.ending, one_line(&job));
         self.print_line(statistics, &line);
@@ -150,9 +150,9 @@ impl Screen {
         log::release();
         let wall = statistics.elapsed();
         // Two lines of output need no summary of five.
-        let is_worth_it = !self.has_area() || wall > SHORT_RUN || statistics.skipped() > 0;
+        let is_worth_it = !self.has_area() || wall > SHORT_RUN || statistics.supply.skipped > 0;
         let is_watched = self.is_watched();
-        if !is_silent && (is_watched && is_worth_it || statistics.failed() > 0) {
+        if !is_silent && (is_watched && is_worth_it || statistics.failed > 0) {
             let text = summary::text(statistics, wall, is_watched, self.tint);
             let _ = Patient(io::stderr()).write_all(text.as_bytes());
         }
@@ -202,15 +202,7 @@ fn message(event: &Event) -> Option<String> {
             "job {number} (process {pid}) is stopped because it wants to use the terminal, which jobs cannot; \
              kill it, or stop the run"
         ),
-        Event::Waiting { need: Need::Cores } => {
-            "waiting for cores that other runs have leased; --no-pin shares them".to_owned()
-        }
-        Event::Waiting { need: Need::Memory } => {
-            "waiting for memory: less is available than --memfree asks for".to_owned()
-        }
-        Event::Waiting { need: Need::Load } => {
-            "waiting for processors: more threads run than --load allows".to_owned()
-        }
+        Event::Waiting { need } => waiting_for(*need).to_owned(),
         Event::Stray { pid, name, number, is_gone } => {
             let whose =
                 number.map_or_else(|| "its job".to_owned(), |number| format!("job {number}"));

@@ -7,7 +7,9 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use clap::{ArgAction, Command};
+use clap::{Arg, Command};
+
+use crate::parallel::spelling::{has_letter, names, takes_value};
 
 /// Returns the words of a command line with a `--` before the command of `run`.
 pub(crate) fn inserted(
@@ -76,34 +78,22 @@ fn has_replacement(word: &[u8]) -> bool {
 /// option.
 fn values_of(word: &[u8], run: &Command) -> Option<usize> {
     // The value of an option that requires `=` is in the same word.
-    let takes_value = |argument: &clap::Arg| {
-        matches!(argument.get_action(), ArgAction::Set | ArgAction::Append)
-            && !argument.is_require_equals_set()
-    };
+    let takes_word = |it: &Arg| takes_value(it) && !it.is_require_equals_set();
     if let Some(long) = word.strip_prefix(b"--") {
         let name = long.split(|byte| *byte == b'=').next()?;
-        let is_it = |argument: &&clap::Arg| {
-            let mut names = argument.get_long_and_visible_aliases().unwrap_or_default();
-            names.extend(argument.get_all_aliases().unwrap_or_default());
-            names.iter().any(|other| other.as_bytes() == name)
-        };
+        let is_it = |it: &&Arg| names(it).iter().any(|other| other.as_bytes() == name);
         if name == b"help" || name == b"version" {
             return Some(0);
         }
         let argument = run.get_arguments().find(is_it)?;
-        return Some(usize::from(takes_value(argument) && !long.contains(&b'=')));
+        return Some(usize::from(takes_word(argument) && !long.contains(&b'=')));
     }
     let mut letters = std::str::from_utf8(word.strip_prefix(b"-")?).ok()?.chars();
     while let Some(letter) = letters.next() {
-        let is_it = |argument: &&clap::Arg| {
-            let mut names = argument.get_short_and_visible_aliases().unwrap_or_default();
-            names.extend(argument.get_all_short_aliases().unwrap_or_default());
-            names.contains(&letter)
-        };
         if matches!(letter, 'h' | 'V') {
             continue;
         }
-        if takes_value(run.get_arguments().find(is_it)?) {
+        if takes_word(run.get_arguments().find(|it| has_letter(it, letter))?) {
             return Some(usize::from(letters.as_str().is_empty()));
         }
     }

@@ -35,7 +35,7 @@ const LONG: usize = 60;
 const BUDGETS: &[(&str, usize)] = &[
     ("base", 900),
     ("brigade", 200),
-    ("cli", 10450),
+    ("cli", 10200),
     ("cluster", 9270),
     ("codec", 1360),
     ("cores", 3410),

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::io;
 
-use super::{Entry, Fetch, Fetched, Groups, Input, Problem, Records, Row, Sharing, TooLong};
+use super::{Entry, Fetch, Fetched, Groups, Input, Problem, Row, Sharing, TooLong};
 use crate::template::Template;
 
 /// A job for each row, or for several.
 pub(crate) struct Jobs {
-    records: Box<dyn Records>,
+    records: Box<dyn Input<Row>>,
     groups: Groups,
     sharing: Sharing,
     template: Template,
@@ -18,7 +18,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    pub(crate) fn new(template: Template, records: Box<dyn Records>, sharing: Sharing) -> Self {
+    pub(crate) fn new(template: Template, records: Box<dyn Input<Row>>, sharing: Sharing) -> Self {
         let groups = Groups::new(sharing.clone());
         Self { records, groups, sharing, template, next_number: 1, is_over: false }
     }

@@ -5,7 +5,7 @@ use std::io;
 
 use brigade::runner::Duplicates;
 
-use super::{Fetch, Fetched, ListError, Records, Row};
+use super::{Fetch, Fetched, Input, ListError, Row};
 
 /// Rows that are combined with those of other dimensions: a list, and the lists linked to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Combinations {
     }
 }
 
-impl Records for Combinations {
+impl Input<Row> for Combinations {
     fn next(&mut self, _waits: bool) -> Fetched<Row> {
         let Some(positions) = &self.positions else { return Ok(Fetch::End) };
         let rows = self.dimensions.iter().zip(positions);
@@ -122,7 +122,7 @@ impl Records for Combinations {
         Some(lengths.fold(1, u64::saturating_mul).saturating_sub(self.returned))
     }
 
-    fn again(&self) -> io::Result<Option<Box<dyn Records>>> {
+    fn again(&self) -> io::Result<Option<Box<dyn Input<Row>>>> {
         Ok(Some(Box::new(Self::new(self.dimensions.clone()))))
     }
 }

@@ -1,25 +1,8 @@
-//! The rows of lists, one after the other: what jobs are made from.
+//! The rows of a single list, one after the other: what jobs are made from.
 
 use std::io;
 
-use super::{Fetch, Fetched, Lines, Row, RowReader, Rules};
-
-/// A source of rows.
-pub(crate) trait Records {
-    /// Returns the next row; waits for it if `waits` is set.
-    fn next(&mut self, waits: bool) -> Fetched<Row>;
-
-    /// Returns the number of rows still to come, if known.
-    fn remaining(&self) -> Option<u64>;
-
-    /// Returns the number of rows that are known to come, even if the end of the list is not.
-    fn read_ahead(&self) -> u64 {
-        self.remaining().unwrap_or(0)
-    }
-
-    /// Returns all rows from the first, if they can be read twice.
-    fn again(&self) -> io::Result<Option<Box<dyn Records>>>;
-}
+use super::{Fetch, Fetched, Input, Lines, Row, RowReader, Rules};
 
 /// The rows of a single list that is read while jobs run.
 #[derive(Debug)]
@@ -60,7 +43,7 @@ impl LineRows {
     }
 }
 
-impl Records for LineRows {
+impl Input<Row> for LineRows {
     fn next(&mut self, waits: bool) -> Fetched<Row> {
         while !self.is_over {
             let row = match self.lines.next(waits)? {
@@ -100,7 +83,7 @@ impl Records for LineRows {
         self.remaining().unwrap_or(lines)
     }
 
-    fn again(&self) -> io::Result<Option<Box<dyn Records>>> {
+    fn again(&self) -> io::Result<Option<Box<dyn Input<Row>>>> {
         let Some(lines) = self.lines.again()? else { return Ok(None) };
         let mut rows = Self::new(lines, self.rules.clone(), self.skipped);
         rows.total = self.total;

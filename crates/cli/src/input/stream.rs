@@ -44,12 +44,20 @@ pub(crate) struct Lines {
     read_ahead: Arc<ReadAhead>,
 }
 
-/// The lines that the thread has read.
+/// The lines or jobs for which a thread has read.
 #[derive(Debug, Default)]
-struct ReadAhead {
-    lines: AtomicU64,
+pub(crate) struct ReadAhead {
+    pub(crate) count: AtomicU64,
     /// `true` once the thread has seen the end.
-    is_complete: AtomicBool,
+    pub(crate) is_complete: AtomicBool,
+}
+
+impl ReadAhead {
+    /// Returns the number of all of them, once the thread has seen the end.
+    pub(crate) fn total(&self) -> Option<u64> {
+        let is_complete = self.is_complete.load(Ordering::SeqCst);
+        is_complete.then(|| self.count.load(Ordering::SeqCst))
+    }
 }
 
 /// A file whose lines can be read twice.
@@ -109,7 +117,7 @@ impl Lines {
                 let batch = batch.map_err(|error| {
                     io::Error::new(error.kind(), format!("cannot read {what}: {error}"))
                 });
-                theirs.lines.fetch_add(count, Ordering::SeqCst);
+                theirs.count.fetch_add(count, Ordering::SeqCst);
                 let is_wanted = sender.send(batch).is_ok();
                 stopper.wake();
                 is_wanted
@@ -156,19 +164,13 @@ impl Lines {
 
     /// Returns the number of lines still to come, if known.
     pub(crate) fn remaining(&self) -> Option<u64> {
-        let total = match &self.source {
-            Some(source) => source.total,
-            None if self.read_ahead.is_complete.load(Ordering::SeqCst) => {
-                self.read_ahead.lines.load(Ordering::SeqCst)
-            }
-            None => return None,
-        };
-        Some(total.saturating_sub(self.returned))
+        let total = self.source.as_ref().map(|source| source.total);
+        Some(total.or_else(|| self.read_ahead.total())?.saturating_sub(self.returned))
     }
 
     /// Returns the number of lines that are known to come, even if the end is not.
     pub(crate) fn read_ahead(&self) -> u64 {
-        let read = self.read_ahead.lines.load(Ordering::SeqCst);
+        let read = self.read_ahead.count.load(Ordering::SeqCst);
         self.remaining().unwrap_or_else(|| read.saturating_sub(self.returned))
     }
 

@@ -9,6 +9,8 @@ use brigade::metrics::{
 };
 use brigade::runner::{Ending, Event, Outcome};
 
+use crate::screen::name_of;
+
 /// The record of a run.
 #[derive(Debug)]
 pub(super) struct RunRecord {
@@ -67,9 +69,7 @@ impl RunRecord {
                 if let Some(label) = job.label_text().filter(|_| self.labels.len() < LABELS) {
                     self.labels.insert(label.to_owned());
                 }
-                let name = job
-                    .label_text()
-                    .map_or_else(|| job.command_on(slot).to_string(), str::to_owned);
+                let name = name_of(job, || job.command_on(slot));
                 let (number, attempt, pid) = (*number, *attempt, *pid);
                 self.running
                     .insert(slot, Running { number, attempt, name, pid, since: Instant::now() });

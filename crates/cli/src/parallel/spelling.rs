@@ -143,19 +143,24 @@ impl<'a> Spelling<'a> {
     }
 
     fn lettered(&self, letter: char) -> Option<&'a Arg> {
-        self.command.get_arguments().find(|argument| {
-            argument.get_short() == Some(letter)
-                || argument.get_all_short_aliases().unwrap_or_default().contains(&letter)
-        })
+        self.command.get_arguments().find(|argument| has_letter(argument, letter))
     }
 }
 
-fn names(argument: &Arg) -> Vec<&str> {
+/// Returns the long names of an option.
+pub(crate) fn names(argument: &Arg) -> Vec<&str> {
     let aliases = argument.get_all_aliases().unwrap_or_default();
     argument.get_long().into_iter().chain(aliases).collect()
 }
 
-fn takes_value(argument: &Arg) -> bool {
+/// Returns `true` if a letter is a short name of an option.
+pub(crate) fn has_letter(argument: &Arg, letter: char) -> bool {
+    argument.get_short() == Some(letter)
+        || argument.get_all_short_aliases().unwrap_or_default().contains(&letter)
+}
+
+/// Returns `true` if an option has a value, in its own word or in the next one.
+pub(crate) fn takes_value(argument: &Arg) -> bool {
     matches!(argument.get_action(), ArgAction::Set | ArgAction::Append)
 }
 

@@ -20,8 +20,8 @@ pub(crate) fn print(event: &Event) -> io::Result<()> {
 /// Prints the end of a run as a line of JSON on standard output.
 pub(crate) fn print_end(statistics: &Statistics, status: u8) -> io::Result<()> {
     print_value(&json!({
-        "event": "end", "status": status, "succeeded": statistics.succeeded(),
-        "failed": statistics.failed(), "skipped": statistics.skipped(),
+        "event": "end", "status": status, "succeeded": statistics.succeeded,
+        "failed": statistics.failed, "skipped": statistics.supply.skipped,
         "wall": statistics.elapsed().as_secs_f64(),
     }))
 }

@@ -13,15 +13,15 @@ use miette::{IntoDiagnostic, Report, miette};
 
 use crate::arguments::{ListOptions, Run};
 use crate::input::{
-    Combinations, Contents, Dimension, Fetch, Framing, Jobs, LineRows, Lines, List, ListError,
-    Records, Row, RowReader, check_lists, cycled, linked, split,
+    Combinations, Contents, Dimension, Fetch, Framing, Input, Jobs, LineRows, Lines, List,
+    ListError, Row, RowReader, check_lists, cycled, linked, split,
 };
 use crate::patient::Patient;
 use crate::template::{Grammar, Template};
 
 /// The rows of a command's lists, and what is known about them.
 struct Table {
-    records: Box<dyn Records>,
+    records: Box<dyn Input<Row>>,
     /// Number of arguments of each row, if known.
     arguments: Option<usize>,
     names: Row,

@@ -70,10 +70,6 @@ impl Outputs {
 }
 
 impl Sink for Outputs {
-    fn purpose(&self) -> &'static str {
-        "print a job's output"
-    }
-
     fn event(&mut self, event: &Event, view: &mut View) -> io::Result<()> {
         match event {
             Event::Output { number, lines, .. } if self.options.latest_line => {

@@ -31,33 +31,33 @@ const SCRIPT: &[u8; 2] = b"#!";
 /// The permissions of a program.
 const EXECUTABLE: u32 = 0o111;
 
-/// Returns the runner of a run on a cluster, which needs nothing of this machine.
-pub(super) fn remote_runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
-    let builder = builder(options, tick).unpinned().jobs(crate::remote::jobs(options));
-    builder.build().map_err(explain::build_error)
-}
-
-/// Returns what all runs have in common.
-fn builder(options: &Run, tick: Option<Duration>) -> Builder {
+pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
     let retry = options.retry_delay.unwrap_or_default();
-    Runner::builder()
+    let builder = Runner::builder()
         .retry(retry.attempts(options.retries.saturating_add(1)))
         .raise_open_files()
         .each(options.timeout, Builder::limit)
         .each(options.halt.and_then(|HaltPolicy(halt)| halt), Builder::halt)
-        .each(tick, Builder::tick)
+        .each(tick, Builder::tick);
+    let builder = if options.is_remote() {
+        // Nothing of this machine is needed.
+        builder.unpinned().jobs(crate::remote::jobs(options))
+    } else {
+        on_this_machine(builder, options, tick.is_some())?
+    };
+    builder.build().map_err(explain::build_error)
 }
 
-pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
+fn on_this_machine(builder: Builder, options: &Run, is_shown: bool) -> Result<Builder, Report> {
     let placement = placement::of(options)?;
     let load = options.load.map(|load| load.of(placement.usable));
     let resources = &options.resources;
-    let mut builder = builder(options, tick)
+    let mut builder = builder
         .cores_per_job(options.cores_per_job.map_or(1, NonZeroUsize::get))
         .canary_limit(options.canary_timeout)
         .output(if options.printed.ungroup { Output::Inherit } else { Output::Whole })
-        // Only the progress on a terminal, which ticks, shows the latest lines.
-        .live(options.line_buffer || options.printed.latest_line && tick.is_some())
+        // Only the progress on a terminal shows the latest lines.
+        .live(options.line_buffer || options.printed.latest_line && is_shown)
         .nice(options.nice)
         .adopt_orphans()
         .each(&resources.resource, |builder, (name, resource)| builder.resource(name, *resource))
@@ -84,7 +84,7 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         let made = made.map_err(|problem| miette!("{problem}"))?;
         builder = builder.each(made, Builder::confinement);
     }
-    builder.build().map_err(explain::build_error)
+    Ok(builder)
 }
 
 /// Returns the jobs, and the grammar of replacement strings in options.

@@ -22,10 +22,6 @@ impl ResultSink {
 }
 
 impl Sink for ResultSink {
-    fn purpose(&self) -> &'static str {
-        "store a job's results"
-    }
-
     fn outcome(&mut self, outcome: &Outcome, view: &mut View) -> io::Result<()> {
         let data = JobData::of(outcome);
         let files = data.and_then(|data| data.files.as_ref());

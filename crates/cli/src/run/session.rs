@@ -7,15 +7,14 @@ use brigade::runner::{Event, Joblog, Outcome, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use super::event_queue::EventQueue;
-use super::sink::{Sink, View};
+use super::sink::{Sink, Sinks, View};
 use super::status::{BROKEN_PIPE, Decision};
 use crate::screen::{Statistics, SupplyCounts};
 
 /// Handles the events of a run, on the output thread.
 pub(super) struct Session {
     view: View,
-    /// In the order in which they get each event.
-    sinks: Vec<Box<dyn Sink>>,
+    sinks: Sinks,
     joblog: Option<Joblog>,
     /// `true` if failed jobs and the end of the run are not reported.
     is_quiet: bool,
@@ -31,7 +30,7 @@ pub(super) struct Session {
 
 /// The data of a session that is needed after its end.
 pub(super) struct SessionEnd {
-    pub(super) sinks: Vec<Box<dyn Sink>>,
+    pub(super) sinks: Sinks,
     pub(super) statistics: Statistics,
     pub(super) decision: Option<Decision>,
     pub(super) failure: Option<Result<u8, Report>>,
@@ -40,7 +39,7 @@ pub(super) struct SessionEnd {
 impl Session {
     pub(super) fn new(
         view: View,
-        sinks: Vec<Box<dyn Sink>>,
+        sinks: Sinks,
         joblog: Option<Joblog>,
         is_quiet: bool,
         queue: EventQueue,
@@ -58,7 +57,7 @@ impl Session {
             // The run ended before the job started: it counts neither as done nor as failed.
             return;
         }
-        self.view.statistics.note_supply(supply);
+        self.view.statistics.supply = supply;
         self.view.statistics.note(&event);
         if !self.pass_on(|sink, view| sink.event(&event, view))
             && let Event::Output { number, .. } = &event
@@ -71,7 +70,7 @@ impl Session {
         }
         if let Event::Finished(outcome) = event {
             if outcome.is_decisive {
-                let (ending, failed) = (outcome.ending.clone(), self.view.statistics.failed());
+                let (ending, failed) = (outcome.ending.clone(), self.view.statistics.failed);
                 self.decision = Some(Decision { ending, failed });
             }
             for outcome in self.queue.in_turn(outcome) {
@@ -102,9 +101,9 @@ impl Session {
     fn pass_on(&mut self, call: impl Fn(&mut dyn Sink, &mut View) -> io::Result<()>) -> bool {
         let Self { sinks, view, .. } = self;
         let mut failures = Vec::new();
-        for sink in sinks {
+        for (purpose, sink) in sinks {
             if let Err(error) = call(&mut **sink, view) {
-                failures.push((error, sink.purpose()));
+                failures.push((error, *purpose));
             }
         }
         // What a reader no longer wants has not failed.
@@ -147,7 +146,7 @@ impl Session {
         for outcome in self.queue.rest() {
             self.deliver(&outcome);
         }
-        self.view.statistics.note_supply(supply);
+        self.view.statistics.supply = supply;
         let is_silent = self.has_lost_reader() || self.is_quiet;
         self.view.screen.close(&self.view.statistics, is_silent);
         let Self { view: View { statistics, .. }, sinks, decision, failure, .. } = self;

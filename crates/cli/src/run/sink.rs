@@ -12,28 +12,26 @@ use crate::screen::{Screen, Statistics};
 
 /// A destination of a run's events. All methods run on the output thread and may block.
 pub(super) trait Sink: Send {
-    /// Returns the purpose of this sink, for "cannot …" when it fails.
-    fn purpose(&self) -> &'static str;
-
     /// Handles an event when it happens.
-    fn event(&mut self, event: &Event, view: &mut View) -> io::Result<()> {
-        let _ = (event, view);
+    fn event(&mut self, _: &Event, _: &mut View) -> io::Result<()> {
         Ok(())
     }
 
     /// Handles the outcome of a job when it is its turn: by default when the job is over, and with
     /// `--keep-order` in the order of the jobs.
-    fn outcome(&mut self, outcome: &Outcome, view: &mut View) -> io::Result<()> {
-        let _ = (outcome, view);
+    fn outcome(&mut self, _: &Outcome, _: &mut View) -> io::Result<()> {
         Ok(())
     }
 
     /// Handles the end of the run, with its exit status.
-    fn end(&mut self, statistics: &Statistics, status: u8) -> Result<(), Report> {
-        let _ = (statistics, status);
+    fn end(&mut self, _: &Statistics, _: u8) -> Result<(), Report> {
         Ok(())
     }
 }
+
+/// Sinks in the order in which they get each event, and what each does, for "cannot …" when it
+/// fails.
+pub(super) type Sinks = Vec<(&'static str, Box<dyn Sink>)>;
 
 /// The terminal, which all sinks share, and the statistics that it shows.
 pub(super) struct View {
@@ -52,10 +50,6 @@ impl View {
 pub(super) struct JsonLines;
 
 impl Sink for JsonLines {
-    fn purpose(&self) -> &'static str {
-        "print an event"
-    }
-
     fn event(&mut self, event: &Event, _: &mut View) -> io::Result<()> {
         json::print(event)
     }
@@ -68,12 +62,8 @@ impl Sink for JsonLines {
 }
 
 impl Sink for LiveView {
-    fn purpose(&self) -> &'static str {
-        "update the live view"
-    }
-
     fn event(&mut self, event: &Event, view: &mut View) -> io::Result<()> {
-        self.note(event, view.statistics.remaining());
+        self.note(event, view.statistics.supply.remaining);
         Ok(())
     }
 }
@@ -85,10 +75,6 @@ pub(super) struct ReportSink {
 }
 
 impl Sink for ReportSink {
-    fn purpose(&self) -> &'static str {
-        "store a job's record for the report"
-    }
-
     fn event(&mut self, event: &Event, _: &mut View) -> io::Result<()> {
         self.report.note(event)
     }

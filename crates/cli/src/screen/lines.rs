@@ -1,11 +1,10 @@
 //! The lines of the progress area: a bar, the running jobs, and what the run waits for.
 
 use brigade::cores::CpuSet;
-use brigade::runner::Need;
 
 use super::Statistics;
 use super::statistics::Running;
-use super::text::{Tint, fit, seconds};
+use super::text::{Tint, fit, seconds, waiting_for};
 
 /// Maximum number of running jobs that are listed; the others are only counted.
 const MAX_JOBS: usize = 8;
@@ -40,14 +39,8 @@ pub(super) fn lines(
         lines.push(format!("  and {hidden} more"));
     }
     lines.extend(statistics.host_lines().iter().map(|line| format!("  {line}")));
-    if let Some(need) = statistics.need() {
-        let text = match need {
-            Need::Cores => "waiting for cores that other runs have leased",
-            Need::Memory => "waiting for memory (--memfree)",
-            Need::Load => "waiting for processors (--load)",
-            _ => "waiting",
-        };
-        lines.push(format!("  {text}"));
+    if let Some(need) = statistics.need {
+        lines.push(format!("  {}", waiting_for(need)));
     }
     lines.into_iter().map(|line| fit(&line, width)).collect()
 }
@@ -55,7 +48,7 @@ pub(super) fn lines(
 fn bar(statistics: &Statistics, width: usize, tint: Tint) -> String {
     let done = statistics.finished_count();
     let mut parts = Vec::new();
-    let failed = statistics.failed();
+    let failed = statistics.failed;
     if failed > 0 {
         parts.push(tint.bad(&format!("{failed} failed")));
     }
@@ -66,10 +59,10 @@ fn bar(statistics: &Statistics, width: usize, tint: Tint) -> String {
         parts.push(format!("{running} running"));
         parts.push(left.map_or(elapsed, |left| format!("{left} left")));
     } else {
-        parts.push(if statistics.is_remote() {
+        parts.push(if statistics.is_remote {
             format!("{running} running")
         } else {
-            format!("{running}/{} running", statistics.slots())
+            format!("{running}/{} running", statistics.slots)
         });
         parts.push(format!("{elapsed} elapsed"));
         parts.extend(left.map(|left| format!("{left} left")));

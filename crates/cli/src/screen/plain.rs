@@ -33,7 +33,7 @@ impl Plain {
             statistics.rest().map_or_else(String::new, |rest| format!(", {} left", seconds(rest)));
         Some(format!(
             "{done}{of}, {} failed, {} running, {} elapsed{rest}",
-            statistics.failed(),
+            statistics.failed,
             statistics.running_count(),
             seconds(statistics.elapsed()),
         ))

@@ -7,27 +7,27 @@ use std::time::{Duration, Instant};
 use brigade::runner::{Event, Forecast, Need, Outcome, Runner};
 
 use super::hosts::Hosts;
-use super::text::one_line;
+use super::text::{name_of, one_line};
 
 /// Statistics of a run so far.
 #[derive(Debug)]
 pub(crate) struct Statistics {
     start: Instant,
     cores: usize,
-    slots: usize,
-    is_pinned: bool,
-    succeeded: u64,
-    failed: u64,
-    supply: SupplyCounts,
+    pub(crate) slots: usize,
+    pub(crate) is_pinned: bool,
+    pub(crate) succeeded: u64,
+    pub(crate) failed: u64,
+    pub(crate) supply: SupplyCounts,
     running: BTreeMap<usize, Running>,
     /// The need that the next job waits for, unless another job has to end first.
-    need: Option<Need>,
-    /// `true` if the jobs run on a cluster.
-    is_remote: bool,
+    pub(crate) need: Option<Need>,
+    /// `true` if the jobs run on a cluster, where neither slots nor cores say how many run.
+    pub(crate) is_remote: bool,
     hosts: Hosts,
     forecast: Forecast,
     slowest: BinaryHeap<Reverse<(Duration, u64, String)>>,
-    failures: Vec<Failure>,
+    pub(crate) failures: Vec<Failure>,
     /// Time for which cores were leased, added up over all cores.
     leased: Duration,
     busy: Duration,
@@ -77,7 +77,7 @@ const NAMED: usize = 5;
 const LAST_LINES: usize = 5;
 
 impl Statistics {
-    pub(crate) fn new(runner: &Runner) -> Self {
+    pub(crate) fn new(runner: &Runner, is_remote: bool) -> Self {
         let (slots, cores) = (runner.slots(), runner.cores());
         Self {
             start: Instant::now(),
@@ -89,7 +89,7 @@ impl Statistics {
             supply: SupplyCounts::default(),
             running: BTreeMap::new(),
             need: None,
-            is_remote: false,
+            is_remote,
             hosts: Hosts::default(),
             forecast: Forecast::new(slots, cores),
             slowest: BinaryHeap::new(),
@@ -100,29 +100,15 @@ impl Statistics {
         }
     }
 
-    /// Sets whether the jobs run on a cluster, where neither slots nor cores say how many run.
-    #[must_use]
-    pub(crate) fn on_cluster(mut self, is_remote: bool) -> Self {
-        self.is_remote = is_remote;
-        self
-    }
-
-    pub(crate) fn note_supply(&mut self, supply: SupplyCounts) {
-        self.supply = supply;
-    }
-
     pub(crate) fn note(&mut self, event: &Event) {
         match event {
             Event::Started { number, job, slot, host, cores, .. } => {
                 self.hosts.started(host.as_deref());
-                let name = job
-                    .label_text()
-                    .map_or_else(|| job.command_on(*slot).to_string(), str::to_owned);
                 let running = Running {
                     number: *number,
                     since: Instant::now(),
                     cores: cores.clone(),
-                    name: one_line(&name),
+                    name: one_line(&name_of(job, || job.command_on(*slot))),
                     latest: None,
                     wants_terminal: false,
                 };
@@ -188,23 +174,6 @@ impl Statistics {
         }
     }
 
-    pub(crate) fn succeeded(&self) -> u64 {
-        self.succeeded
-    }
-
-    pub(crate) fn failed(&self) -> u64 {
-        self.failed
-    }
-
-    pub(crate) fn skipped(&self) -> u64 {
-        self.supply.skipped
-    }
-
-    /// Returns the number of jobs still to come, if known.
-    pub(crate) fn remaining(&self) -> Option<u64> {
-        self.supply.remaining
-    }
-
     pub(crate) fn finished_count(&self) -> u64 {
         self.succeeded + self.failed
     }
@@ -219,11 +188,6 @@ impl Statistics {
         self.supply.supplied + self.supply.read_ahead
     }
 
-    /// Returns what the next job waits for, if it does not wait for a job of this run.
-    pub(crate) fn need(&self) -> Option<Need> {
-        self.need
-    }
-
     pub(crate) fn running(&self) -> impl Iterator<Item = &Running> {
         self.running.values()
     }
@@ -232,17 +196,8 @@ impl Statistics {
         self.running.len()
     }
 
-    pub(crate) fn slots(&self) -> usize {
-        self.slots
-    }
-
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
-    }
-
-    /// Returns `true` if the jobs run on a cluster.
-    pub(crate) fn is_remote(&self) -> bool {
-        self.is_remote
     }
 
     /// Returns a line about each host of a run on a cluster.
@@ -280,11 +235,6 @@ impl Statistics {
         slowest
     }
 
-    /// Returns the first failures.
-    pub(crate) fn failures(&self) -> &[Failure] {
-        &self.failures
-    }
-
     /// Returns the fraction of the cores' time (of the slots' time if jobs are not pinned) that was
     /// leased, and the average number of busy cores.
     pub(crate) fn utilization(&self, wall: Duration) -> Option<(f64, f64)> {
@@ -294,10 +244,6 @@ impl Statistics {
         (have > 0.0).then(|| (self.leased.as_secs_f64() / have, busy))
     }
 
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.is_pinned
-    }
-
     /// Returns the number of cores that the jobs could use at once.
     pub(crate) fn cores(&self) -> usize {
         self.cores.min(self.slots.saturating_mul(self.widest))
@@ -305,8 +251,5 @@ impl Statistics {
 }
 
 fn name(outcome: &Outcome) -> String {
-    one_line(&match outcome.job.label_text() {
-        Some(label) => label.to_owned(),
-        None => outcome.command().to_string(),
-    })
+    one_line(&name_of(&outcome.job, || outcome.command()))
 }

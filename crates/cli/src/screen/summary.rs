@@ -26,23 +26,22 @@ fn write_summary(
     tint: Tint,
     width: usize,
 ) -> std::fmt::Result {
-    let succeeded = tint.good(&format!("{} succeeded", statistics.succeeded()));
-    let failed = format!("{} failed", statistics.failed());
-    let failed = if statistics.failed() > 0 { tint.bad(&failed) } else { failed };
+    let succeeded = tint.good(&format!("{} succeeded", statistics.succeeded));
+    let failed = format!("{} failed", statistics.failed);
+    let failed = if statistics.failed > 0 { tint.bad(&failed) } else { failed };
     let jobs = statistics.finished_count();
     let noun = if jobs == 1 { "job" } else { "jobs" };
     write!(text, "brigade: {jobs} {noun} in {}: {succeeded}, {failed}", seconds(wall))?;
-    if statistics.skipped() > 0 {
-        write!(text, ", {} already done", statistics.skipped())?;
+    if statistics.supply.skipped > 0 {
+        write!(text, ", {} already done", statistics.supply.skipped)?;
     }
     if let Some((leased, busy)) = statistics.utilization(wall)
         && is_full
-        && !statistics.is_remote()
+        && !statistics.is_remote
     {
         let (cores, used) = (statistics.cores(), leased * 100.0);
         let ending = if cores == 1 { "" } else { "s" };
-        let (noun, of_what) =
-            if statistics.is_pinned() { ("core", "") } else { ("slot", " cores") };
+        let (noun, of_what) = if statistics.is_pinned { ("core", "") } else { ("slot", " cores") };
         write!(text, "\n{cores} {noun}{ending}: {used:.0} % used")?;
         write!(text, ", {busy:.1}{of_what} busy on average")?;
     }
@@ -59,12 +58,12 @@ fn write_summary(
             writeln!(text, "{}", fit(&line, width))?;
         }
     }
-    if !is_full || statistics.failed() == 0 {
+    if !is_full || statistics.failed == 0 {
         // Without a terminal each failure was printed together with its output.
         return Ok(());
     }
     writeln!(text, "failures:")?;
-    for failure in statistics.failures() {
+    for failure in &statistics.failures {
         let (number, wall) = (failure.number, seconds(failure.wall));
         let line = format!("  job {number} ({}, {wall}): {}", failure.ending, failure.name);
         writeln!(text, "{}", fit(&line, width))?;
@@ -72,9 +71,9 @@ fn write_summary(
             writeln!(text, "{}", tint.faint(&fit(&format!("    | {line}"), width)))?;
         }
     }
-    let named = statistics.failures().len() as u64;
-    if statistics.failed() > named {
-        writeln!(text, "  and {} more", statistics.failed() - named)?;
+    let named = statistics.failures.len() as u64;
+    if statistics.failed > named {
+        writeln!(text, "  and {} more", statistics.failed - named)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brigade::runner::{Command, Job, Need};
 use console::Style;
 
 /// Applies colors if they are wanted.
@@ -66,6 +67,21 @@ pub(super) fn one_line(text: &str) -> String {
         line.push('…');
     }
     line
+}
+
+/// Returns the label of a job, or else its command.
+pub(crate) fn name_of(job: &Job, command: impl FnOnce() -> Command) -> String {
+    job.label_text().map_or_else(|| command().to_string(), str::to_owned)
+}
+
+/// Returns what a run waits for, and why.
+pub(super) fn waiting_for(need: Need) -> &'static str {
+    match need {
+        Need::Cores => "waiting for cores that other runs have leased; --no-pin shares them",
+        Need::Memory => "waiting for memory: less is available than --memfree asks for",
+        Need::Load => "waiting for processors: more threads run than --load allows",
+        _ => "waiting",
+    }
 }
 
 /// Cuts a text to a width, ending it with `…` if it was cut.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade::runner::{Event, Job, Runner};
+use brigade::runner::{Event, Job, Need, Runner};
 
 use super::super::SupplyCounts;
 use super::*;
 
 fn statistics(running: usize, supply: SupplyCounts) -> Statistics {
     let runner = Runner::builder().unpinned().jobs(16).build().expect("valid");
-    let mut statistics = Statistics::new(&runner);
-    statistics.note_supply(supply);
+    let mut statistics = Statistics::new(&runner, false);
+    statistics.supply = supply;
     for number in 1..=running {
         statistics.note(&started(number, Vec::new()));
     }
@@ -84,7 +84,7 @@ fn the_area_says_what_the_run_waits_for_until_a_job_starts() {
     statistics.note(&Event::Waiting { need: Need::Memory });
     let lines = shown(&statistics, 20, 80);
     assert!(lines[1].contains("stopped: wants the terminal"), "{}", lines[1]);
-    assert_eq!(lines[2], "  waiting for memory (--memfree)");
+    assert_eq!(lines[2], "  waiting for memory: less is available than --memfree asks for");
     statistics.note(&started(2, Vec::new()));
     assert_eq!(shown(&statistics, 20, 80).len(), 3);
 }
