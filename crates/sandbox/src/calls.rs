@@ -63,6 +63,7 @@ mod tests {
         assert_eq!((name_of(-1), named("sockets")), (None, None));
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn the_numbers_are_those_of_the_c_library() {
         for (name, number) in [

@@ -29,7 +29,6 @@
 #[cfg(windows)]
 extern crate brigade_windows as std;
 
-#[cfg_attr(not(target_os = "linux"), path = "no_calls.rs")]
 pub mod calls;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;

@@ -58,24 +58,19 @@ impl<T: TaskData> Scheduler<T> {
             }
             return;
         };
+        if why == RevokeWhy::Kill && found != Revocation::Revoked {
+            // Its worker may already be dying, for a reason after which the task would run again.
+            self.tasks.rare_mut(task.key).retries_left = 0;
+            self.cancel_items(task.key);
+        }
         if found == Revocation::Neither {
             // Otherwise a worker that overwrites the table could pretend that the task before has
             // ended.
-            if why == RevokeWhy::Kill {
-                self.tasks.rare_mut(task.key).retries_left = 0;
-                self.cancel_items(task.key);
-            }
             return self.kill(worker, KillCause::Protocol, outbox);
         }
         if found == Revocation::Begun {
             match why {
-                RevokeWhy::Kill => {
-                    // Its worker may already be dying, for a reason after which the task would run
-                    // again.
-                    self.tasks.rare_mut(task.key).retries_left = 0;
-                    self.cancel_items(task.key);
-                    self.kill_begun((worker, ring_index), task, outbox);
-                }
+                RevokeWhy::Kill => self.kill_begun((worker, ring_index), task, outbox),
                 RevokeWhy::Clear => self.answered_behind(now, worker, false, outbox),
                 RevokeWhy::Expire => self.started_after_all(now, task.key),
                 RevokeWhy::Cancel => self.cancel_items(task.key),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::body::Message;
-use super::{Items, ItemsBuilder, MessageError};
+use super::{ItemsBuilder, MessageError};
 
 /// Tag of an encoded value.
 const VALUE: u8 = 0;
@@ -43,25 +43,15 @@ pub(crate) enum ItemOutcome {
 }
 
 /// Collects the outcomes of the items of one task.
-#[derive(Debug, Default)]
-pub(crate) struct OutcomeBuilder(ItemsBuilder);
+pub(crate) type OutcomeBuilder = ItemsBuilder;
 
 impl OutcomeBuilder {
     pub(crate) fn push_value(&mut self, encoded: &[u8]) {
-        self.0.push_parts(&[&[VALUE], encoded]);
+        self.push_parts(&[&[VALUE], encoded]);
     }
 
     pub(crate) fn push_failure(&mut self, encoded: &[u8]) {
-        self.0.push_parts(&[&[FAILURE], encoded]);
-    }
-
-    /// Returns the number of items.
-    pub(crate) fn count(&self) -> u32 {
-        self.0.count()
-    }
-
-    pub(crate) fn finish(self) -> Items {
-        self.0.finish()
+        self.push_parts(&[&[FAILURE], encoded]);
     }
 }
 

@@ -97,28 +97,12 @@ pub(super) struct Driver {
     failure: Option<ClusterError>,
 }
 
-/// Reason why the driver woke up.
-enum Woken {
-    Link(LinkEvent),
-    Command(Option<Command>),
-    Answers,
-    Message(Option<Message>),
-    Ended(Ended),
-    Job(JobEnd),
-    Cancellation(Message),
-    NewLane(Message),
-    Election(Message),
-    StatusRequest(Message),
-    Time,
-}
-
 impl Driver {
     /// Works until the node is drained.
     pub(super) async fn run(mut self) -> Result<(), ClusterError> {
         let mut answers = Vec::new();
         while !(self.machine.is_drained() && self.is_closed) {
-            let woken = self.wait(&mut answers).await;
-            self.wake(woken, &mut answers).await;
+            self.take(&mut answers).await;
             if self.failure.is_some() && !self.machine.is_draining() {
                 self.drain().await;
             }
@@ -133,72 +117,55 @@ impl Driver {
         self.failure.map_or(Ok(()), Err)
     }
 
-    async fn wait(&mut self, answers: &mut Vec<Answer<Tag>>) -> Woken {
+    /// Waits for events of one source, and handles them.
+    async fn take(&mut self, answers: &mut Vec<Answer<Tag>>) {
         let sweep = (!self.is_sweeping).then_some(self.next_sweep);
         let time = self.machine.next_deadline().into_iter().chain(sweep).min();
         // Without an order, so that no source of events starves the others.
         tokio::select! {
-            event = self.connection.next_event() => Woken::Link(event),
-            () = self.publisher.answers(answers), if self.publisher.len() > 0 => Woken::Answers,
-            ended = self.runs.next() => Woken::Ended(ended),
-            message = self.deliveries.next(), if !self.is_closed => Woken::Message(message),
-            Some(end) = self.jobs.next() => Woken::Job(end),
-            Some(message) = self.cancellations.next() => Woken::Cancellation(message),
-            Some(message) = self.new_lanes.next() => Woken::NewLane(message),
-            Some(message) = self.elections.next() => Woken::Election(message),
-            Some(message) = self.status_requests.next() => Woken::StatusRequest(message),
-            command = self.commands.recv(), if !self.machine.is_draining() => {
-                Woken::Command(command)
-            }
-            () = sleep_until(time) => Woken::Time,
-        }
-    }
-
-    async fn wake(&mut self, woken: Woken, answers: &mut Vec<Answer<Tag>>) {
-        match woken {
-            Woken::Link(event) => self.link_changed(event).await,
-            // The owner has dropped its end: nobody can ask for anything any more.
-            Woken::Command(Some(Command::Drain) | None) => self.drain().await,
-            Woken::Answers => {
+            event = self.connection.next_event() => self.link_changed(event).await,
+            () = self.publisher.answers(answers), if self.publisher.len() > 0 => {
                 for answer in answers.drain(..) {
                     self.answered(answer);
                 }
             }
-            Woken::Ended(ended) => {
+            ended = self.runs.next() => {
                 self.ended(ended);
                 for _ in 0..MESSAGES_AT_A_TIME {
                     let Some(ended) = self.runs.next().now_or_never() else { break };
                     self.ended(ended);
                 }
             }
-            Woken::Message(None) => self.is_closed = true,
-            Woken::Message(Some(message)) => {
-                self.received(message);
-                for _ in 0..MESSAGES_AT_A_TIME {
-                    match self.deliveries.next().now_or_never() {
-                        Some(Some(message)) => self.received(message),
-                        Some(None) | None => break,
+            message = self.deliveries.next(), if !self.is_closed => match message {
+                None => self.is_closed = true,
+                Some(message) => {
+                    self.received(message);
+                    for _ in 0..MESSAGES_AT_A_TIME {
+                        let next = self.deliveries.next().now_or_never();
+                        let Some(Some(message)) = next else { break };
+                        self.received(message);
                     }
                 }
+            },
+            Some(end) = self.jobs.next() => self.job_ended(end).await,
+            Some(message) = self.cancellations.next() => {
+                let cancelled = CancelMessage::from_bytes(&message.payload);
+                let cancelled = cancelled.map(|it| Event::Cancelled { key: it.key, kill: it.kill });
+                self.events.extend(cancelled);
             }
-            Woken::Job(end) => self.job_ended(end).await,
-            Woken::Cancellation(message) => {
-                if let Ok(CancelMessage { key, kill }) = CancelMessage::from_bytes(&message.payload)
-                {
-                    self.events.push_back(Event::Cancelled { key, kill });
-                }
-            }
-            Woken::NewLane(message) => {
+            Some(message) = self.new_lanes.next() => {
                 let name = std::str::from_utf8(&message.payload).ok();
                 self.add_lanes(name.and_then(Lane::of_consumer));
             }
-            Woken::Election(message) => {
+            Some(message) = self.elections.next() => {
                 let name = message.subject.rsplit('.').next();
                 let lane = name.and_then(Lane::of_consumer);
                 self.events.extend(lane.map(Event::LeaderChanged));
             }
-            Woken::StatusRequest(message) => self.report_status(message).await,
-            Woken::Time => {
+            Some(message) = self.status_requests.next() => self.report_status(message).await,
+            // Without a command, the owner has dropped its end: nobody can ask any more.
+            _ = self.commands.recv(), if !self.machine.is_draining() => self.drain().await,
+            () = sleep_until(time) => {
                 self.events.push_back(Event::Tick);
                 if now() >= self.next_sweep && !self.is_sweeping {
                     self.next_sweep = now() + self.sweep_period;

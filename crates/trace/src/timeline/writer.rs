@@ -9,6 +9,7 @@ use brigade_base::WorkerId;
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Exit;
 use serde::Serialize;
+use serde_json::json;
 
 use super::{Entry, Ran};
 use crate::Trace;
@@ -44,17 +45,6 @@ struct Batches {
 }
 
 #[derive(Serialize)]
-struct Process {
-    worker: String,
-}
-
-#[derive(Serialize)]
-struct End {
-    worker: String,
-    exit: String,
-}
-
-#[derive(Serialize)]
 struct Arguments {
     task: u64,
     attempt: u32,
@@ -62,14 +52,6 @@ struct Arguments {
     items: Option<u32>,
     outcome: &'static str,
     worker: String,
-}
-
-#[derive(Serialize)]
-struct Count {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tasks: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    entries: Option<u64>,
 }
 
 impl Write for Batches {
@@ -108,8 +90,7 @@ impl Writer {
         }
         if lost > 0 {
             self.lost += lost;
-            let count = Count { tasks: None, entries: Some(self.lost) };
-            self.trace.counter("lost", self.time(time), &count)?;
+            self.trace.counter("lost", self.time(time), &json!({ "entries": self.lost }))?;
         }
         self.trace.flush()
     }
@@ -129,7 +110,7 @@ impl Writer {
             Entry::Ready { worker, initializing, at } => {
                 if let Some(ordered) = self.row(worker)?.ordered.take() {
                     let name = if worker.generation > 1 { "restart" } else { "start" };
-                    let process = Process { worker: text(worker) };
+                    let process = json!({ "worker": text(worker) });
                     let started = initializing.unwrap_or(at);
                     self.slice(worker, (name, "start"), (ordered, started), &process)?;
                     if initializing.is_some() {
@@ -142,17 +123,16 @@ impl Writer {
             Entry::Gone { worker, exit, interrupted, at } => {
                 let is_orderly = exit == Exit::Code(0) && !interrupted;
                 let name = if is_orderly { "exited" } else { "died" };
-                let end = End { worker: text(worker), exit: exit.to_string() };
+                let end = json!({ "worker": text(worker), "exit": exit.to_string() });
                 self.point(worker, (name, "end"), at, &end)
             }
             Entry::NotStarted { worker, at } => {
                 self.row(worker)?.ordered = None;
-                let process = Process { worker: text(worker) };
+                let process = json!({ "worker": text(worker) });
                 self.point(worker, ("did not start", "end"), at, &process)
             }
             Entry::Queue { tasks, at } => {
-                let count = Count { tasks: Some(tasks), entries: None };
-                self.trace.counter("queue", self.time(at), &count)?;
+                self.trace.counter("queue", self.time(at), &json!({ "tasks": tasks }))?;
                 Ok(at)
             }
         }
