@@ -11,11 +11,10 @@
 //! its `snapshot` method.
 //!
 //! ```
-//! use brigade_metrics::{FailureKind, PoolSnapshot};
+//! use brigade_metrics::PoolSnapshot;
 //!
-//! let snapshot = PoolSnapshot::example(2);
+//! let snapshot = PoolSnapshot::default();
 //! assert_eq!(snapshot.enqueued, snapshot.finished + snapshot.cancelled + snapshot.pending);
-//! assert_eq!(snapshot.failures[&FailureKind::Panicked], 2);
 //! assert!(snapshot.run_time.p50 <= snapshot.run_time.p99);
 //! ```
 //!
@@ -31,7 +30,6 @@
 #![forbid(unsafe_code)]
 
 mod distribution;
-mod example;
 pub mod export;
 mod failure;
 mod global;
@@ -58,3 +56,6 @@ pub use snapshot::{PoolSnapshot, PoolState};
 pub use task::{RunningTask, SlowTask};
 pub use times::Times;
 pub use worker::{Shares, WorkerSnapshot, WorkerState};
+
+#[cfg(test)]
+mod tests;

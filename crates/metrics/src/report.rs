@@ -131,6 +131,7 @@ fn once(word: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::example;
     use crate::{Measurement, PoolTimes};
 
     /// Returns a pool in which this many tasks waited 1 µs, 2 µs and so on.
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_rest_is_aligned_and_harmless() {
-        let report = PoolSnapshot::example(2).to_string();
+        let report = example(2).to_string();
         let begin = report.find("Times").expect("a table of times");
         let table: Vec<_> = report[begin..].lines().take(5).collect();
         let width = |line: &str| line.chars().count();

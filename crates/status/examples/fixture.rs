@@ -4,12 +4,13 @@
 
 use brigade_metrics::PoolSnapshot;
 use brigade_status::{Source, StatusServer};
+use brigade_testkit_core::example_snapshot;
 
 struct Fixture(u32);
 
 impl Source for Fixture {
     fn snapshot(&self) -> Option<PoolSnapshot> {
-        Some(PoolSnapshot::example(self.0))
+        serde_json::from_value(example_snapshot(self.0)).ok()
     }
 }
 

@@ -20,7 +20,7 @@
 //!
 //! impl Source for Example {
 //!     fn snapshot(&self) -> Option<PoolSnapshot> {
-//!         Some(PoolSnapshot::example(2))
+//!         Some(PoolSnapshot::default())
 //!     }
 //! }
 //!

@@ -8,9 +8,14 @@ use std::time::{Duration, Instant};
 
 use brigade_metrics::PoolSnapshot;
 use brigade_status::{ServeError, Source, StatusServer, Terms};
+use brigade_testkit_core::example_snapshot;
 
 /// A bound for everything that should take no time.
 const LONG: Duration = Duration::from_secs(20);
+
+fn example(workers: u32) -> PoolSnapshot {
+    serde_json::from_value(example_snapshot(workers)).unwrap()
+}
 
 #[derive(Clone, Default)]
 struct Pool {
@@ -22,7 +27,7 @@ struct Pool {
 impl Source for Pool {
     fn snapshot(&self) -> Option<PoolSnapshot> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        Some(PoolSnapshot::example(self.workers))
+        Some(example(self.workers))
     }
 }
 
@@ -103,7 +108,7 @@ fn a_snapshot_arrives_whole_for_1_and_for_256_workers() {
         let response = get(&server, "/snapshot.json");
         assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
         let snapshot: PoolSnapshot = serde_json::from_str(body(&response)).unwrap();
-        assert_eq!(snapshot, PoolSnapshot::example(workers));
+        assert_eq!(snapshot, example(workers));
     }
 }
 

@@ -7,6 +7,7 @@
 //! - Repeating: [`Random`] makes the same choices for the same seed, and [`repetitions`] is more in
 //!   `cargo xtask ci`.
 //! - Filling: [`payload`] and [`repeated`] make large values fast.
+//! - Showing: [`example_snapshot`] has something for all that shows metrics.
 //!
 //! ```
 //! use brigade_testkit_core::{BOUND, wait_until};
@@ -28,11 +29,13 @@ mod pattern;
 pub mod processes;
 mod random;
 mod repetitions;
+mod snapshot;
 mod wait;
 mod watchdog;
 
 pub use pattern::{payload, repeated};
 pub use random::Random;
 pub use repetitions::repetitions;
+pub use snapshot::example_snapshot;
 pub use wait::{BOUND, PATIENCE, pause, wait_for, wait_or_explain, wait_until};
 pub use watchdog::Watchdog;

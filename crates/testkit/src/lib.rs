@@ -39,8 +39,8 @@ pub mod processes;
 mod sandbox;
 
 pub use brigade_testkit_core::{
-    BOUND, PATIENCE, Random, Watchdog, pause, payload, repeated, repetitions, wait_for,
-    wait_or_explain, wait_until,
+    BOUND, PATIENCE, Random, Watchdog, example_snapshot, pause, payload, repeated, repetitions,
+    wait_for, wait_or_explain, wait_until,
 };
 pub use copies::{Copied, InTheCopy, Side, copy_process};
 pub use gate::{Gate, Pass, pass};

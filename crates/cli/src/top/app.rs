@@ -118,12 +118,17 @@ impl App {
 pub(super) mod tests {
     use super::*;
 
+    /// Returns a snapshot of a pool with this number of workers.
+    pub(crate) fn example(workers: u32) -> PoolSnapshot {
+        serde_json::from_value(brigade_testkit::example_snapshot(workers)).unwrap()
+    }
+
     /// Returns a display of a pool with this number of workers.
     pub(crate) fn app(workers: u32) -> App {
         let mut app = App::new(([127, 0, 0, 1], 80).into());
         let terms = app.terms();
         app.take(Message::About(About { program: "checksum".to_owned(), pid: 4711, terms }));
-        app.take(Message::Snapshot(Box::new(PoolSnapshot::example(workers))));
+        app.take(Message::Snapshot(Box::new(example(workers))));
         app
     }
 
@@ -160,7 +165,7 @@ pub(super) mod tests {
         let mut app = app(1);
         app.take(Message::Lost("nobody listens".to_owned()));
         assert!(app.lost.is_some());
-        app.take(Message::Snapshot(Box::new(PoolSnapshot::example(1))));
+        app.take(Message::Snapshot(Box::new(example(1))));
         assert_eq!(app.lost, None);
     }
 }

@@ -84,12 +84,13 @@ fn invalid(reason: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::top::app::tests::example;
 
     const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
     #[test]
     fn events_follow_the_head() {
-        let snapshot = serde_json::to_string(&PoolSnapshot::example(1)).unwrap();
+        let snapshot = serde_json::to_string(&example(1)).unwrap();
         let about =
             r#"{"program":"p","pid":7,"version":"1","terms":{"task":"job","worker":"slot"}}"#;
         let text = format!(
@@ -103,7 +104,7 @@ mod tests {
         );
         assert!(matches!(
             read_event(&mut reader),
-            Ok(Some(ViewEvent::Snapshot(snapshot))) if *snapshot == PoolSnapshot::example(1)
+            Ok(Some(ViewEvent::Snapshot(snapshot))) if *snapshot == example(1)
         ));
         assert!(matches!(read_event(&mut reader), Ok(Some(ViewEvent::Gone))));
         assert!(matches!(read_event(&mut reader), Ok(None)));

@@ -68,6 +68,7 @@ pub(super) fn columns(values: &[u64], width: u16) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::top::app::tests::example;
 
     #[test]
     fn gaps_have_the_smaller_neighbor() {
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_has_ten_minutes_at_most() {
-        let seconds = Seconds::of(&PoolSnapshot::example(1));
+        let seconds = Seconds::of(&example(1));
         assert_eq!((seconds.finished.len(), seconds.queued.len()), (600, 600));
         assert!(Seconds::of(&PoolSnapshot::default()).recent_throughput().abs() < 0.001);
     }

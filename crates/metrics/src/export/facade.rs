@@ -15,7 +15,7 @@ use crate::PoolSnapshot;
 /// ```
 /// use brigade_metrics::{PoolSnapshot, export};
 ///
-/// export::publish(&[PoolSnapshot::example(2)]);
+/// export::publish(&[PoolSnapshot::default()]);
 /// ```
 pub fn publish(pools: &[PoolSnapshot]) {
     for family in families(pools) {
@@ -58,6 +58,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::tests::example;
 
     /// Values by name and labels.
     #[derive(Clone, Default)]
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn the_recorder_receives_the_values_of_the_snapshot() {
         let record = Record::default();
-        metrics::with_local_recorder(&record, || publish(&[PoolSnapshot::example(2)]));
+        metrics::with_local_recorder(&record, || publish(&[example(2)]));
         for (name, value) in [
             ("brigade_tasks_queued[\"pool=1\"]", 300.0),
             ("brigade_tasks_finished_total[\"pool=1\", \"outcome=panicked\"]", 2.0),

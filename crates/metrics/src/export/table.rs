@@ -194,10 +194,11 @@ fn label_names(pool: &PoolSnapshot) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::example;
 
     #[test]
     fn no_metric_occurs_twice() {
-        let mut pool = PoolSnapshot::example(3);
+        let mut pool = example(3);
         for end in ["a", "b", ""] {
             let label = "x".repeat(CHARACTERS) + end;
             pool.labels.push(LabelSnapshot { label, ..LabelSnapshot::default() });
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn names_follow_the_conventions() {
-        for family in families(&[PoolSnapshot::example(1)]) {
+        for family in families(&[example(1)]) {
             let ending = match family.samples[0].1 {
                 Times(_) => "_seconds",
                 Count(_) | Number(_) => "",
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_outcomes_add_up_to_the_finished_tasks() {
-        let pool = PoolSnapshot::example(1);
+        let pool = example(1);
         let count = |(_, value): &(Labels, Value)| match value {
             Count(count) => *count,
             _ => 0,

@@ -19,8 +19,10 @@ pub const PROMETHEUS_MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-
 /// use brigade_metrics::PoolSnapshot;
 /// use brigade_metrics::export::prometheus_text;
 ///
-/// let text = prometheus_text(&[PoolSnapshot::example(2)]);
-/// assert!(text.contains("brigade_tasks_finished_total{pool=\"1\",outcome=\"panicked\"} 2\n"));
+/// let mut snapshot = PoolSnapshot::default();
+/// snapshot.succeeded = 2;
+/// let text = prometheus_text(&[snapshot]);
+/// assert!(text.contains("brigade_tasks_finished_total{pool=\"0\",outcome=\"succeeded\"} 2\n"));
 /// ```
 pub fn prometheus_text(pools: &[PoolSnapshot]) -> String {
     let mut text = String::new();
@@ -87,17 +89,18 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+    use crate::tests::example;
 
     #[test]
     fn labels_are_escaped() {
-        let text = prometheus_text(&[PoolSnapshot::example(1)]);
+        let text = prometheus_text(&[example(1)]);
         let label = r#"label="<img src=x> \"filter\" \\ line\nbreak"} 2900"#;
         assert!(text.contains(label), "{text}");
     }
 
     #[test]
     fn a_summary_has_quantiles_a_sum_and_a_count() {
-        let text = prometheus_text(&[PoolSnapshot::example(1)]);
+        let text = prometheus_text(&[example(1)]);
         for line in [
             "# TYPE brigade_task_run_seconds summary\n",
             "brigade_task_run_seconds{pool=\"1\",quantile=\"0.5\"} 0.0009\n",
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn every_line_follows_the_grammar() {
-        let text = prometheus_text(&[PoolSnapshot::example(3)]);
+        let text = prometheus_text(&[example(3)]);
         let mut family = "";
         for line in text.lines() {
             if let Some(description) = line.strip_prefix("# ") {
@@ -143,7 +146,7 @@ mod tests {
             eprintln!("left out: promtool (Debian package `prometheus`) is not installed");
             return;
         };
-        let pools = [1, 2].map(|pool| PoolSnapshot { pool, ..PoolSnapshot::example(256) });
+        let pools = [1, 2].map(|pool| PoolSnapshot { pool, ..example(256) });
         promtool.stdin.take().unwrap().write_all(prometheus_text(&pools).as_bytes()).unwrap();
         let output = promtool.wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
