@@ -8,6 +8,7 @@ mod observe;
 mod resources;
 mod start;
 
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use brigade_sys::executable::EntryPoint;
 use brigade_sys::setters;
 use brigade_task::Data;
 use brigade_wire::shared::Protection;
-use brigade_worker::{finalizer_of, initializer_of, try_initializer_of};
+use brigade_worker::{finalizer_of, initializer_of};
 
 use crate::Pool;
 use crate::config::{Config, Link};
@@ -293,14 +294,12 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn initializer<F, A: Data, T>(mut self, function: F, argument: A) -> Self
+    pub fn initializer<F, A: Data, T>(self, function: F, argument: A) -> Self
     where
         F: Fn(A) -> T + Copy + Send + 'static,
         T: 'static,
     {
-        let entry = initializer_of::<F, A, T>(function);
-        self.initializer = Some(Initializer::new(entry, &argument));
-        self
+        self.try_initializer(move |argument| Ok::<T, Infallible>(function(argument)), argument)
     }
 
     /// Sets an initializer like [`initializer`](Self::initializer), for a function that can fail.
@@ -311,7 +310,7 @@ impl PoolBuilder {
         T: 'static,
         E: Display + 'static,
     {
-        let entry = try_initializer_of::<F, A, T, E>(function);
+        let entry = initializer_of(function);
         self.initializer = Some(Initializer::new(entry, &argument));
         self
     }

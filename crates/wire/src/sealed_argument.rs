@@ -3,8 +3,8 @@
 //! ```text
 //! bytes of the buffers, each aligned | encoded argument | list of segments
 //! ```
-//! The segments are [`Segment::Argument`] at an offset in this memory. The encoding
-//! begins where the last buffer ends.
+//! The segments are [`Segment::Argument`] at an offset in this memory. The encoding begins where the
+//! last buffer ends.
 
 use std::io;
 use std::ops::Range;
@@ -17,12 +17,11 @@ use crate::location::Location;
 use crate::segments::{self, Segment};
 use crate::shared::{ALIGNMENT, SharedBuf};
 
-/// Creates sealed memory with an argument, encoded in parts, and copies of the buffers that it
-/// refers to.
+/// Creates sealed memory with an encoded argument, and copies of the buffers that it refers to.
 ///
 /// # Errors
 /// If memory or descriptors run out, or there are too many buffers.
-pub fn create(name: &str, encoded: &[&[u8]], buffers: &[SharedBuf]) -> io::Result<SealedBytes> {
+pub fn create(name: &str, encoded: &[u8], buffers: &[SharedBuf]) -> io::Result<SealedBytes> {
     let mut parts: Vec<&[u8]> = Vec::new();
     let (mut end, mut list) = (0_usize, Vec::new());
     for buffer in buffers {
@@ -33,8 +32,7 @@ pub fn create(name: &str, encoded: &[&[u8]], buffers: &[SharedBuf]) -> io::Resul
     }
     let mut names = Vec::new();
     segments::append(&mut names, &list, usize::MAX).map_err(io::Error::other)?;
-    parts.extend(encoded);
-    parts.push(&names);
+    parts.extend([encoded, &names]);
     SealedBytes::create(name, &parts)
 }
 
@@ -88,7 +86,7 @@ const WRONG_PLACE: MessageError = MessageError::Decode("a shared buffer outside 
 mod tests {
     use super::*;
 
-    fn opened(encoded: &[&[u8]], buffers: &[SharedBuf]) -> SealedArgument {
+    fn opened(encoded: &[u8], buffers: &[SharedBuf]) -> SealedArgument {
         let sealed = create("test", encoded, buffers).expect("memory");
         SealedArgument::open(SealedView::open(&sealed).expect("a view")).expect("an argument")
     }
@@ -96,7 +94,7 @@ mod tests {
     #[test]
     fn buffers_lie_aligned_in_the_memory_of_the_argument() {
         let sent = [&b"one"[..], &[2; 100], b"", &[3; ALIGNMENT]].map(SharedBuf::copy_of);
-        let argument = opened(&[b"en", b"coded"], &sent);
+        let argument = opened(b"encoded", &sent);
         assert_eq!(argument.encoded(), b"encoded");
         let (buffers, view) = (argument.buffers().to_vec(), Arc::downgrade(&argument.view));
         assert_eq!(buffers, sent);
@@ -113,8 +111,8 @@ mod tests {
 
     #[test]
     fn an_argument_may_have_no_buffers_and_no_bytes() {
-        assert_eq!(opened(&[b"encoded"], &[]).encoded(), b"encoded");
-        let empty = opened(&[], &[]);
+        assert_eq!(opened(b"encoded", &[]).encoded(), b"encoded");
+        let empty = opened(b"", &[]);
         assert_eq!((empty.encoded(), empty.buffers()), (&b""[..], &[][..]));
     }
 

@@ -81,7 +81,7 @@ pub use program::Connectors;
 pub use registered::FUNCTIONS;
 pub use sections::{SectionGuard, expires};
 pub use server::Server;
-pub use setup::{finalizer_of, initializer_of, preload_of, try_initializer_of, try_preload_of};
+pub use setup::{finalizer_of, initializer_of, preload_of};
 pub use start::{init, init_with, is_initialized, started_as_worker_without_init};
 pub use state::{preloaded, state};
 #[doc(hidden)]

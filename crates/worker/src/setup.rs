@@ -25,48 +25,27 @@ use crate::{panic_capture, state};
 /// Error texts are truncated to this, so that they fit into a packet.
 const REASON_LIMIT: usize = 16 * 1024;
 
-/// Returns the plain function through which a worker calls an initializer that cannot fail. It
-/// decodes an `A` and keeps the `T`.
-pub fn initializer_of<F, A, T>(function: F) -> EntryPoint
-where
-    F: Fn(A) -> T + Copy + Send + 'static,
-    A: DeserializeOwned + 'static,
-    T: 'static,
-{
-    entry_point::<F, Prepares<Thread, A, T>>(function)
-}
-
-/// Returns the plain function through which a worker calls an initializer that may fail; see
-/// [`initializer_of`].
-pub fn try_initializer_of<F, A, T, E>(function: F) -> EntryPoint
+/// Returns the plain function through which a worker calls an initializer. It decodes an `A` and
+/// keeps the `T`.
+pub fn initializer_of<F, A, T, E>(function: F) -> EntryPoint
 where
     F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
     A: DeserializeOwned + 'static,
     T: 'static,
     E: Display + 'static,
 {
-    entry_point::<F, TriesToPrepare<Thread, A, T, E>>(function)
+    entry_point::<F, Prepares<Thread, A, T, E>>(function)
 }
 
 /// Returns the plain function through which a fork server calls `preload`; see [`initializer_of`].
-pub fn preload_of<F, A, T>(function: F) -> EntryPoint
-where
-    F: Fn(A) -> T + Copy + Send + 'static,
-    A: DeserializeOwned + 'static,
-    T: Send + Sync + 'static,
-{
-    entry_point::<F, Prepares<Process, A, T>>(function)
-}
-
-/// Returns the plain function through which a fork server calls a `preload` that may fail.
-pub fn try_preload_of<F, A, T, E>(function: F) -> EntryPoint
+pub fn preload_of<F, A, T, E>(function: F) -> EntryPoint
 where
     F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
     A: DeserializeOwned + 'static,
     T: Send + Sync + 'static,
     E: Display + 'static,
 {
-    entry_point::<F, TriesToPrepare<Process, A, T, E>>(function)
+    entry_point::<F, Prepares<Process, A, T, E>>(function)
 }
 
 /// Returns the plain function through which a worker calls a finalizer.
@@ -95,23 +74,9 @@ impl<T: Send + Sync + 'static> Keeper<T> for Process {
     }
 }
 
-struct Prepares<K, A, T>(PhantomData<(K, A, T)>);
+struct Prepares<K, A, T, E>(PhantomData<(K, A, T, E)>);
 
-impl<F, K, A, T> Adapter<F> for Prepares<K, A, T>
-where
-    F: Fn(A) -> T,
-    K: Keeper<T>,
-    A: DeserializeOwned + 'static,
-{
-    fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        K::keep(function(decode(invocation)?));
-        Ok(())
-    }
-}
-
-struct TriesToPrepare<K, A, T, E>(PhantomData<(K, A, T, E)>);
-
-impl<F, K, A, T, E> Adapter<F> for TriesToPrepare<K, A, T, E>
+impl<F, K, A, T, E> Adapter<F> for Prepares<K, A, T, E>
 where
     F: Fn(A) -> Result<T, E>,
     K: Keeper<T>,

@@ -1,12 +1,13 @@
 //! Settings of how worker processes are started.
 
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::fmt::Display;
 
 use brigade_supervisor::{Initializer, Start};
 use brigade_sys::setters;
 use brigade_task::Data;
-use brigade_worker::{preload_of, try_preload_of};
+use brigade_worker::preload_of;
 
 use super::PoolBuilder;
 
@@ -139,14 +140,12 @@ impl PoolBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn preload<F, A: Data, T>(mut self, function: F, argument: A) -> Self
+    pub fn preload<F, A: Data, T>(self, function: F, argument: A) -> Self
     where
         F: Fn(A) -> T + Copy + Send + 'static,
         T: Send + Sync + 'static,
     {
-        let entry = preload_of::<F, A, T>(function);
-        self.preload = Some(Initializer::new(entry, &argument));
-        self
+        self.try_preload(move |argument| Ok::<T, Infallible>(function(argument)), argument)
     }
 
     /// Sets a function like [`preload`](Self::preload) that can fail. If it returns an error, the
@@ -157,7 +156,7 @@ impl PoolBuilder {
         T: Send + Sync + 'static,
         E: Display + 'static,
     {
-        let entry = try_preload_of::<F, A, T, E>(function);
+        let entry = preload_of(function);
         self.preload = Some(Initializer::new(entry, &argument));
         self
     }

@@ -62,19 +62,12 @@ impl Initializer {
     pub fn new<A: Serialize + 'static>(entry: EntryPoint, argument: &A) -> Result<Self, String> {
         let function = offset(entry)?;
         let mut bytes = Vec::new();
-        let parts = codec::contiguous_parts(argument);
-        let (parts, buffers) = if let Some((prefix, bytes)) = &parts {
-            ([prefix.as_slice(), *bytes], None)
-        } else {
-            let (result, buffers) =
-                exporting(|| codec::encode(argument, &mut bytes, u32::MAX as usize));
-            result.map_err(|error| codec::chain(&error))?;
-            ([&[][..], &bytes], buffers)
-        };
-        let encoded = parts.iter().map(|part| part.len()).sum();
-        let argument =
-            sealed_argument::create("brigade-initializer", &parts, &buffers.unwrap_or_default())
-                .map_err(|error| format!("cannot make shared memory for its argument: {error}"))?;
+        let (result, buffers) =
+            exporting(|| codec::encode(argument, &mut bytes, u32::MAX as usize));
+        result.map_err(|error| codec::chain(&error))?;
+        let (encoded, buffers) = (bytes.len(), buffers.unwrap_or_default());
+        let argument = sealed_argument::create("brigade-initializer", &bytes, &buffers)
+            .map_err(|error| format!("cannot make shared memory for its argument: {error}"))?;
         Ok(Self { function, argument, encoded })
     }
 }
