@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_wire::handshake::{Answer, FromWorkerControl, Token};
+use brigade_wire::handshake::{Answer, FromWorkerControl, Token, WorkerProgram};
 
 use crate::attempt::{Attempt, Ruins, address, call};
 
@@ -93,10 +93,9 @@ fn answer() -> FromWorkerControl {
         version: u32::MAX,
         token: Token::random(),
         pid: 1,
-        identity: [0; 32],
+        program: WorkerProgram { identity: [0; 32], has_names: false, version: None },
         server: "/etc/passwd".to_owned(),
         arenas: true,
-        program: None,
     })
 }
 

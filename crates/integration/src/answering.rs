@@ -1,6 +1,8 @@
 //! Malformed answers in a worker's handshake.
 
-use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl, Token};
+use brigade_wire::handshake::{
+    Answer, FromWorkerControl, Hello, ToWorkerControl, Token, WorkerProgram,
+};
 use brigade_wire::version::PROTOCOL_VERSION;
 
 /// The defect of an answer to the host's hello.
@@ -60,10 +62,9 @@ impl Answering {
             version: if self == Self::Version { PROTOCOL_VERSION + 1 } else { PROTOCOL_VERSION },
             token: if self == Self::Token { Token::random() } else { hello.token },
             pid: std::process::id(),
-            identity,
+            program: WorkerProgram { identity, has_names: false, version: None },
             server: hello.folder.join("nobody-listens-here").display().to_string(),
             arenas: false,
-            program: None,
         }
     }
 }

@@ -13,7 +13,9 @@ use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
 use brigade_sys::{crash, descriptors};
-use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl};
+use brigade_wire::handshake::{
+    Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, WorkerProgram,
+};
 use brigade_wire::link::connect::WorkerConnector;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, message_limit, ring};
 use brigade_wire::ring::RemoteDoorbell;
@@ -82,14 +84,14 @@ impl Greeting {
 
     /// Returns an honest answer.
     pub fn answer(&self) -> Answer {
+        let identity = self.hello.identity;
         Answer {
             version: PROTOCOL_VERSION,
             token: self.hello.token,
             pid: std::process::id(),
-            identity: self.hello.identity,
+            program: WorkerProgram { identity, has_names: false, version: None },
             server: String::new(),
             arenas: true,
-            program: None,
         }
     }
 
@@ -107,22 +109,20 @@ impl Greeting {
     /// # Panics
     /// If the host does not do its part.
     pub fn accept(mut self) -> Worker {
-        let words = match self.hello.link {
-            LinkKind::Ring => ring::words(self.hello.slots),
-            LinkKind::Ipc => SlotTable::words(self.hello.slots),
-        };
-        let mut all = std::mem::take(&mut self.descriptors).into_iter();
-        let mut next = || all.next().expect("the descriptors of a greeting");
-        let segment = Segment::open(next(), words + crash::WORDS).expect("the segment");
-        let segment = Arc::new(segment);
-        let lifeline = self.hello.lifeline.then(&mut next);
-        let mut others: Vec<_> = self.hello.events.iter().map(|_| next()).collect();
+        let given = self.hello.take(std::mem::take(&mut self.descriptors));
+        let given = given.expect("the descriptors of a greeting");
+        let segment = given.segment.expect("the segment");
+        let segment = Segment::open(segment, self.hello.words() + crash::WORDS);
+        let segment = Arc::new(segment.expect("the segment"));
+        let others = [given.events, given.arguments, given.results, given.files];
+        let others = others.into_iter().flatten().collect();
         let limit = message_limit(usize::try_from(self.hello.message_limit).expect("a size"));
         let (sender, receiver): (Box<dyn LinkSender>, Box<dyn LinkReceiver>) = match self.hello.link
         {
             LinkKind::Ring => {
-                let page = next();
-                let (thread, caller) = (RemoteWaker::from_fd(next()), RemoteWaker::from_fd(next()));
+                let [page, thread, caller] = [given.page, given.thread, given.caller]
+                    .map(|it| it.expect("a part of the doorbell"));
+                let [thread, caller] = [thread, caller].map(RemoteWaker::from_fd);
                 let doorbell = RemoteDoorbell::new(page, thread, caller).expect("the doorbell");
                 let end = ring::WorkerEnd::new(&segment, self.hello.slots, doorbell, limit);
                 self.send(FromWorkerControl::Answer(self.answer()));
@@ -143,10 +143,9 @@ impl Greeting {
             // It has not entered it.
             self.send(FromWorkerControl::Initialized { takes_descriptors: true });
         }
-        others.extend(all);
         let slots = SlotTable::new(Arc::clone(&segment), self.hello.slots);
         let Self { control, .. } = self;
-        Worker { slots, segment, sender, receiver, control, others, _lifeline: lifeline }
+        Worker { slots, segment, sender, receiver, control, others, _lifeline: given.lifeline }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Errors of settings and starts.
 
+use brigade_wire::WorkerId;
+
 /// A part of a command line contains a NUL byte.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} contains a NUL byte, which cannot be passed to a program")]
@@ -23,6 +25,12 @@ pub struct StartError {
     pub is_permanent: bool,
     /// One sentence.
     pub reason: String,
+}
+
+impl StartError {
+    pub(crate) fn new(worker: WorkerId, is_permanent: bool, reason: &str) -> Self {
+        Self { is_permanent, reason: format!("{worker} cannot be started: {reason}") }
+    }
 }
 
 brigade_sys::debug_as_text!(ContainsNul);

@@ -1,8 +1,8 @@
 //! The protocol of host and fork server.
 //!
 //! A fork server is a worker that is sent `Serve` in place of the greeting. It forks a worker for
-//! each request; the new worker has its own control socket. The request holds the worker's
-//! greeting, or the host goes on with the usual [handshake](crate::handshake).
+//! each request; the new worker has its own control socket, on which the host goes on with the
+//! usual [handshake](crate::handshake).
 //!
 //! ```text
 //! host                                     fork server
@@ -16,14 +16,12 @@
 use brigade_sys::inherited::Inherited;
 use serde::{Deserialize, Serialize};
 
-use crate::handshake::Hello;
+use crate::handshake::WorkerProgram;
 
 /// Makes a worker a fork server. The shared memory in which it leaves the number of each copy comes
 /// along as a descriptor, and the encoded argument of `preload`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serve {
-    /// The host's protocol version; compared before any other field is used.
-    pub version: u32,
     /// Identity of the host's executable.
     pub identity: [u8; 32],
     /// Offset of the function to call before the first copy.
@@ -41,10 +39,6 @@ pub struct ForkRequest {
     pub doors: u8,
     /// The settings of the thread that would have started it.
     pub inherited: Inherited,
-    /// The greeting, whose descriptors come after all others. The worker does not answer: the host
-    /// knows what the answer would say, and sends it tasks at once. Without it, the handshake
-    /// follows.
-    pub hello: Option<Box<Hello>>,
 }
 
 /// An answer of the fork server.
@@ -54,8 +48,8 @@ pub enum FromForkServer {
     Preloading,
     /// It forks from now on.
     Serving {
-        /// Identity of its executable.
-        identity: [u8; 32],
+        /// Its program, which is that of its workers.
+        program: WorkerProgram,
         /// Bytes of its private memory that are in small pages, whose tables each copy needs.
         small_pages: u64,
     },

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! host                                   worker
-//!   Hello (+ the table of task states) -->
+//!   Hello (+ descriptors)              -->
 //!                                     <-- Answer (or Refused)
 //!   [opens the link]  Go               -->
 //!                                     <-- Ready (or Refused)
@@ -10,7 +10,10 @@
 //!                                     <-- Initialized (or InitializerFailed)
 //!   [while tasks run]  Arena (+ its descriptor) -->
 //! ```
-//! `Go` and `Ready` are only for links that need to be opened; rings are usable at once.
+//! Every worker is greeted in this way, whether it was executed or forked, as soon as its process
+//! exists. It answers if the host asks it to: the host knows beforehand what a worker would say
+//! that was forked from a server of the same pool. `Go` and `Ready` are only for links that need to
+//! be opened; rings are usable at once.
 //!
 //! All packets are encoded with postcard and fit into one packet of the control socket. The token
 //! proves to each side that the other is the process at the control socket. The link needs this
@@ -28,13 +31,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::MessageError;
 use crate::fork::{ForkRequest, FromForkServer, Serve};
+use crate::link::ring;
+use crate::slots::SlotTable;
 use crate::worker_event::EventLevel;
 use brigade_base::WorkerId;
 
 /// A handshake packet from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToWorkerControl {
-    /// The first message; the table of task states comes along as a descriptor.
+    /// The first message, with [descriptors](Given).
     Hello(Hello),
     /// Sent in place of the greeting: the process becomes a fork server.
     Serve(Serve),
@@ -92,27 +97,23 @@ pub enum FromWorkerControl {
 /// The host's greeting, which tells the worker its role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The host's protocol version; compared before any other field is used.
-    pub version: u32,
     /// A secret of this handshake.
     pub token: Token,
+    /// `true` if the host waits for an answer.
+    pub asks: bool,
+    /// The descriptors that come along.
+    pub given: Given<()>,
     /// Slot and generation.
     pub worker: WorkerId,
-    /// The pool's name.
-    pub pool: String,
     /// Maximum number of bytes of a payload.
     pub message_limit: u64,
     /// Number of entries in the table of task states.
     pub slots: u16,
-    /// `true` if the second descriptor is the worker's end of its lifeline.
-    pub lifeline: bool,
-    /// Level up to which the worker forwards its `tracing` events, through the pipe that is the
-    /// next descriptor.
+    /// Level up to which the worker forwards its `tracing` events.
     pub events: Option<EventLevel>,
     /// The kind of link that carries the tasks.
     pub link: LinkKind,
-    /// Bytes of the pool's arena of arguments and of the worker's arena of results, and behind the
-    /// doorbell the descriptors of those that are not 0.
+    /// Bytes of the pool's arena of arguments and of the worker's arena of results.
     pub arenas: (u64, u64),
     /// The terms of the arena of results.
     pub terms: Terms,
@@ -135,24 +136,94 @@ pub struct Hello {
     /// offset.
     pub identity: [u8; 32],
     /// Offset of the function whose value all workers of the pool share, if the worker was not
-    /// forked from a server that has called it. Its encoded argument comes before that of the
-    /// initializer.
+    /// forked from a server that has called it.
     pub preload: Option<u64>,
-    /// Offset of the function to call before the first task. Its encoded argument is the last
-    /// descriptor, a sealed memory file.
+    /// Offset of the function to call before the first task.
     pub initializer: Option<u64>,
     /// Offset of the function to call before the worker exits.
     pub finalizer: Option<u64>,
-    /// The sandbox that the worker enters before its first task. The descriptor of its rules for
-    /// files comes after all others.
+    /// The sandbox that the worker enters before its first task.
     pub sandbox: Option<Box<Confinement>>,
+}
+
+/// The descriptors of a greeting, in this order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given<T> {
+    /// The memory of the table of task states, with that of rings and crashes behind it.
+    pub segment: Option<T>,
+    /// The worker's end of its lifeline.
+    pub lifeline: Option<T>,
+    /// The pipe for its `tracing` events.
+    pub events: Option<T>,
+    /// The page of the doorbell; over rings, with the next two.
+    pub page: Option<T>,
+    /// Rings for the collector.
+    pub thread: Option<T>,
+    /// Rings for a caller.
+    pub caller: Option<T>,
+    /// The arena of arguments.
+    pub arguments: Option<T>,
+    /// The arena of results.
+    pub results: Option<T>,
+    /// The encoded argument of `preload`, a sealed memory file.
+    pub preload: Option<T>,
+    /// The encoded argument of the initializer, a sealed memory file.
+    pub initializer: Option<T>,
+    /// The rules of the sandbox for files.
+    pub files: Option<T>,
+}
+
+impl<T> Given<T> {
+    /// Changes each thing in its order. Returns `None` if `change` does.
+    fn map<U>(self, mut change: impl FnMut(T) -> Option<U>) -> Option<Given<U>> {
+        let mut change = |thing: Option<T>| thing.map_or(Some(None), |it| change(it).map(Some));
+        Some(Given {
+            segment: change(self.segment)?,
+            lifeline: change(self.lifeline)?,
+            events: change(self.events)?,
+            page: change(self.page)?,
+            thread: change(self.thread)?,
+            caller: change(self.caller)?,
+            arguments: change(self.arguments)?,
+            results: change(self.results)?,
+            preload: change(self.preload)?,
+            initializer: change(self.initializer)?,
+            files: change(self.files)?,
+        })
+    }
+}
+
+impl Hello {
+    /// Notes what comes along, and returns it in the order in which it is sent.
+    pub fn give<T>(&mut self, given: Given<T>) -> Vec<T> {
+        let mut all = Vec::new();
+        let noted = given.map(|it| {
+            all.push(it);
+            Some(())
+        });
+        self.given = noted.unwrap_or_default();
+        all
+    }
+
+    /// Finds out what each descriptor is that came along. Returns `None` if some are missing.
+    pub fn take<T>(&self, descriptors: Vec<T>) -> Option<Given<T>> {
+        let mut descriptors = descriptors.into_iter();
+        self.given.clone().map(|()| descriptors.next())
+    }
+
+    /// Returns the number of words in front of the memory for crashes.
+    pub fn words(&self) -> usize {
+        match self.link {
+            LinkKind::Ring => ring::words(self.slots),
+            LinkKind::Ipc => SlotTable::words(self.slots),
+        }
+    }
 }
 
 /// The kind of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkKind {
-    /// Rings behind the table of task states. The doorbell's page and descriptors come along; the
-    /// link is complete with the worker's reply.
+    /// Rings behind the table of task states, which are complete at once.
     Ring,
     /// ipc-channel, with a server that the worker creates.
     Ipc,
@@ -167,20 +238,22 @@ pub struct Answer {
     pub token: Token,
     /// The worker's process id.
     pub pid: u32,
-    /// Identity of the worker's executable.
-    pub identity: [u8; 32],
+    /// The worker's program.
+    pub program: WorkerProgram,
     /// Name of the server of an ipc link; empty for rings.
     pub server: String,
     /// `true` if the worker has mapped the arenas. Otherwise large payloads travel in the messages.
     pub arenas: bool,
-    /// Set by a program that takes tasks by name; it may be of another build than the host.
-    pub program: Option<ServerProgram>,
 }
 
-/// A program that has registered functions by name.
+/// The program of a worker or a fork server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerProgram {
-    /// The version that the program's author has set.
+pub struct WorkerProgram {
+    /// Identity of the executable.
+    pub identity: [u8; 32],
+    /// `true` if it takes tasks by name; it may be of another build than the host then.
+    pub has_names: bool,
+    /// The version that the author of such a program has set.
     pub version: Option<String>,
 }
 

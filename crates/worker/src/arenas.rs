@@ -4,8 +4,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ArgumentView, LeftBlock, ResultArena, Terms};
+use brigade_sys::arena::{ArgumentView, LeftBlock, ResultArena};
 use brigade_sys::copies;
+use brigade_wire::handshake::Hello;
 
 use crate::control::Control;
 use crate::error::StartError;
@@ -45,30 +46,26 @@ impl Arenas {
     }
 
     /// Maps the arenas of the greeting. Returns `None` if it has none, or if this process lacks the
-    /// address space for them.
+    /// address space for them and the host asks for that.
     pub(crate) fn open(
-        (arguments, results): (u64, u64),
-        terms: Terms,
+        hello: &Hello,
         control: &Arc<Control>,
-        mut next: impl FnMut() -> Result<OwnedFd, StartError>,
+        of_arguments: Option<OwnedFd>,
+        of_results: Option<OwnedFd>,
     ) -> Result<Option<Self>, StartError> {
-        if results == 0 {
-            return Ok(None);
-        }
+        let Some(of_results) = of_results else { return Ok(None) };
         // Mapping a size beyond the address space fails, which is the right error.
         let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
-        let of_arguments = if arguments == 0 { None } else { Some(next()?) };
-        let of_results = next()?;
-        let view = of_arguments.map(|arena| ArgumentView::open(arena, bytes(arguments)));
+        let view = of_arguments.map(|arena| ArgumentView::open(arena, bytes(hello.arenas.0)));
         let opened = view.transpose().and_then(|arguments| {
-            let results = ResultArena::open(of_results, bytes(results), terms)?;
+            let results = ResultArena::open(of_results, bytes(hello.arenas.1), hello.terms)?;
             Ok(Self { arguments, results, others: OtherArenas::new(Arc::clone(control)) })
         });
         match opened {
             Ok(arenas) => Ok(Some(arenas)),
             // The address space of this process has a limit that the host did not have when it
             // mapped them.
-            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Ok(None),
+            Err(error) if hello.asks && error.kind() == io::ErrorKind::OutOfMemory => Ok(None),
             Err(error) => Err(StartError::Slots(error)),
         }
     }

@@ -5,22 +5,16 @@
 //! socket hangs up and the worker ends by itself. The host bounds the time: it kills a worker that
 //! is not ready by the start deadline. So no wait in this module needs a deadline.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::process;
 use std::sync::Arc;
-use std::time::Duration;
 
-use brigade_sys::confine::Confinement;
 use brigade_sys::control::ControlSocket;
-use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::sealed::SealedView;
 use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
 use brigade_sys::{crash, descriptors, lifeline, parent_death, signals};
-use brigade_wire::handshake::{
-    Answer, FromWorkerControl, Hello, LinkKind, ServerProgram, ToWorkerControl,
-};
+use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl};
 use brigade_wire::link::connect::{WorkerConnector, WorkerEnd};
 use brigade_wire::link::{message_limit, ring};
 use brigade_wire::ring::RemoteDoorbell;
@@ -29,9 +23,9 @@ use brigade_wire::version::PROTOCOL_VERSION;
 
 use crate::arenas::Arenas;
 use crate::context;
-use crate::control::{Control, failed_to};
-use crate::error::StartError;
-use crate::fork_server::{self, Greeting};
+use crate::control::{Control, Host, failed_to};
+use crate::error::{StartError, TOO_FEW};
+use crate::fork_server;
 use crate::forward;
 use crate::marker::Marker;
 use crate::memory_limit::MemoryLimit;
@@ -39,20 +33,15 @@ use crate::program::Program;
 use crate::sandbox::Sandbox;
 use crate::setup::Setup;
 
-/// Everything that a worker receives in the handshake, apart from its link.
+/// Everything that a worker has before its initializer, apart from its link.
 pub(crate) struct Connected {
+    pub(crate) hello: Hello,
+    pub(crate) host: Host,
     pub(crate) slots: SlotTable,
     pub(crate) arenas: Option<Arenas>,
     pub(crate) memory_limit: MemoryLimit,
-    pub(crate) message_limit: usize,
-    /// Kept open for the life of the process: its end tells the host that this process is gone or
-    /// has lost its descriptors.
-    pub(crate) control: Arc<Control>,
-    pub(crate) host: BuildIdentity,
     pub(crate) setup: Setup,
     pub(crate) sandbox: Option<Sandbox>,
-    /// Time that a copy may take to exit, if each task runs in a copy of this process.
-    pub(crate) copies: Option<Duration>,
 }
 
 /// The worker's end of the link.
@@ -70,13 +59,26 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
     descriptors::shed_inherited();
     let control =
         descriptors::take_stdin().map_err(failed_to("take the control socket from stdin"))?;
-    let control = Control::new(ControlSocket::from_fd(control));
-    let (control, greeting) = fork_server::greeted(control, &marker)?;
-    let control = Arc::new(control);
-    let is_answered = greeting.is_answered;
-    let handshake = Handshake { marker, control: &control, program };
-    handshake.run(greeting).inspect_err(|error| {
-        if is_answered {
+    let mut control = Control::new(ControlSocket::from_fd(control));
+    Marker::remove();
+    if marker.version != PROTOCOL_VERSION {
+        let error = StartError::Version(marker.version);
+        control.refuse(&error);
+        return Err(error);
+    }
+    let (mut first, mut descriptors) = control.receive()?;
+    let is_forked = matches!(first, ToWorkerControl::Serve(_));
+    if let ToWorkerControl::Serve(serve) = first {
+        control = fork_server::serve(control, &marker, program, &serve, descriptors)?;
+        (first, descriptors) = control.receive()?;
+    }
+    let ToWorkerControl::Hello(hello) = first else {
+        return Err(StartError::Unexpected("another packet before the greeting"));
+    };
+    let (control, asks) = (Arc::new(control), hello.asks);
+    let handshake = Handshake { marker, control: Arc::clone(&control), program, is_forked, hello };
+    handshake.run(descriptors).inspect_err(|error| {
+        if asks {
             control.refuse(error);
         }
     })
@@ -85,81 +87,56 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
 /// A handshake in progress, for which the worker has only its control socket.
 struct Handshake<'a> {
     marker: Marker,
-    control: &'a Arc<Control>,
+    control: Arc<Control>,
     program: &'a Program,
+    is_forked: bool,
+    hello: Hello,
 }
 
 impl Handshake<'_> {
-    fn run(&self, greeting: Greeting) -> Result<(Link, Connected), StartError> {
-        let Greeting { hello, descriptors, is_answered, is_forked } = greeting;
-        check_version(hello.version)?;
-        // The host bounds what it sends. A limit beyond the address space is no limit.
-        let limit = usize::try_from(hello.message_limit).unwrap_or(usize::MAX);
-        let mut descriptors = descriptors.into_iter();
-        let mut next = || descriptors.next().ok_or(StartError::Unexpected("too few descriptors"));
-        let (connector, words) = match hello.link {
-            LinkKind::Ring => (None, ring::words(hello.slots)),
-            kind @ LinkKind::Ipc => {
-                (Some(self.program.connector(kind)?), SlotTable::words(hello.slots))
-            }
+    fn run(self, descriptors: Vec<OwnedFd>) -> Result<(Link, Connected), StartError> {
+        let hello = &self.hello;
+        let given = hello.take(descriptors).ok_or(TOO_FEW)?;
+        let connector = match hello.link {
+            LinkKind::Ring => None,
+            kind @ LinkKind::Ipc => Some(self.program.connector(kind)?),
         };
-        let table = next()
-            .map_err(|_| StartError::Unexpected("a greeting without the table of task states"))?;
-        let segment = Segment::open(table, words + crash::WORDS).map_err(StartError::Slots)?;
-        let segment = Arc::new(segment);
-        self.control.report_crashes(&segment, words);
-        let slots = SlotTable::new(Arc::clone(&segment), hello.slots);
-        let lifeline = if hello.lifeline { Some(next()?) } else { None };
-        if let Some(level) = hello.events {
-            forward::install(level, next()?);
+        let segment = given
+            .segment
+            .ok_or(StartError::Unexpected("a greeting without the table of task states"))?;
+        let segment = Segment::open(segment, hello.words() + crash::WORDS);
+        let segment = Arc::new(segment.map_err(StartError::Slots)?);
+        self.control.report_crashes(&segment, hello.words());
+        if let Some((level, pipe)) = hello.events.zip(given.events) {
+            forward::install(level, pipe);
         }
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth, hello.pinned);
-        let memory_limit = MemoryLimit::open(hello.max_rss, hello.max_growth, is_forked)
+        let memory_limit = MemoryLimit::open(hello.max_rss, hello.max_growth, self.is_forked)
             .map_err(StartError::MemoryLimit)?;
-        let mut arenas = None;
-        let (setup, sandbox);
-        let link = match connector {
-            None => {
-                let page = next()?;
-                let (thread, caller) =
-                    (RemoteWaker::from_fd(next()?), RemoteWaker::from_fd(next()?));
-                let doorbell =
-                    RemoteDoorbell::new(page, thread, caller).map_err(StartError::Slots)?;
-                arenas = Arenas::open(hello.arenas, hello.terms, self.control, &mut next)?;
-                (setup, sandbox) = (open_setup(&hello, &mut next)?, open_sandbox(&hello, next)?);
-                let end =
-                    ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
-                if is_answered {
-                    self.answer(&hello, String::new(), arenas.is_some())?;
-                } else if arenas.is_none() && hello.arenas.1 != 0 {
-                    return Err(StartError::Slots(io::ErrorKind::OutOfMemory.into()));
-                }
-                Link::Ring(Box::new(end))
-            }
-            Some(connector) => {
-                (setup, sandbox) = (open_setup(&hello, &mut next)?, open_sandbox(&hello, next)?);
-                let end = self.open_link(connector, &hello, message_limit(limit))?;
-                self.control.send(&FromWorkerControl::Ready)?;
-                Link::Connected(end)
-            }
+        let arenas = Arenas::open(hello, &self.control, given.arguments, given.results)?;
+        let open = |argument: Option<OwnedFd>| argument.map(SealedView::open).transpose();
+        let arguments = open(given.preload).and_then(|it| Ok([it, open(given.initializer)?]));
+        let setup = Setup::new(hello, arguments.map_err(StartError::Argument)?);
+        // The host bounds what it sends. A limit beyond the address space is no limit.
+        let limit = message_limit(usize::try_from(hello.message_limit).unwrap_or(usize::MAX));
+        let link = if let Some(connector) = connector {
+            Link::Connected(self.open_link(connector, limit)?)
+        } else {
+            let (Some(page), Some(thread), Some(caller)) = (given.page, given.thread, given.caller)
+            else {
+                return Err(TOO_FEW);
+            };
+            let [thread, caller] = [thread, caller].map(RemoteWaker::from_fd);
+            let doorbell = RemoteDoorbell::new(page, thread, caller).map_err(StartError::Slots)?;
+            self.answer(String::new(), arenas.is_some())?;
+            Link::Ring(Box::new(ring::WorkerEnd::new(&segment, hello.slots, doorbell, limit)))
         };
-        arm_lifeline(lifeline, hello.copies.is_some())?;
-        let host = BuildIdentity::from_bytes(hello.identity);
-        let control = Arc::clone(self.control);
-        let (message_limit, copies) = (limit, hello.copies);
-        let connected = Connected {
-            slots,
-            arenas,
-            memory_limit,
-            message_limit,
-            control,
-            host,
-            setup,
-            sandbox,
-            copies,
-        };
-        Ok((link, connected))
+        arm_lifeline(given.lifeline, hello.copies.is_some())?;
+        let slots = SlotTable::new(segment, hello.slots);
+        let (mut hello, host) = (self.hello, Host::Process(self.control));
+        let sandbox = hello.sandbox.take().map(|it| Sandbox::new(*it, given.files));
+        Ok((link, Connected { hello, host, slots, arenas, memory_limit, setup, sandbox }))
     }
 
     /// Creates the socket to which the host connects, sends its name to the host, and accepts the
@@ -170,60 +147,38 @@ impl Handshake<'_> {
     fn open_link(
         &self,
         connector: &dyn WorkerConnector,
-        hello: &Hello,
         limit: usize,
     ) -> Result<WorkerEnd, StartError> {
         parent_death::unbind();
         // The server removes its folder when it is dropped.
-        let server = connector.listen(&hello.folder).map_err(StartError::Server)?;
-        self.answer(hello, server.name().to_owned(), false)?;
+        let server = connector.listen(&self.hello.folder).map_err(StartError::Server)?;
+        self.answer(server.name().to_owned(), false)?;
         match self.control.receive()? {
             (ToWorkerControl::Go, _) => {}
             _ => return Err(StartError::Unexpected("another packet than `go`")),
         }
         // The host connects before it sends `Go`, so this does not block.
-        let end = server.accept(&hello.token, limit).map_err(StartError::Accept)?;
+        let end = server.accept(&self.hello.token, limit).map_err(StartError::Accept)?;
         parent_death::bind(self.marker.host)?;
+        self.control.send(&FromWorkerControl::Ready)?;
         Ok(end)
     }
 
-    /// Sends the identity of this worker. `server` is the name of the server
-    /// of a link that is opened in the handshake.
-    fn answer(&self, hello: &Hello, server: String, arenas: bool) -> Result<(), StartError> {
-        let Program { server: is_server, version, .. } = self.program;
+    /// Sends the identity of this worker, if the host asks for it. `server` is the name of the
+    /// server of a link that is opened in the handshake.
+    fn answer(&self, server: String, arenas: bool) -> Result<(), StartError> {
+        if !self.hello.asks {
+            return Ok(());
+        }
         self.control.send(&FromWorkerControl::Answer(Answer {
             version: PROTOCOL_VERSION,
-            token: hello.token,
+            token: self.hello.token,
             pid: process::id(),
-            identity: *build_identity().as_bytes(),
+            program: self.program.describe(),
             server,
             arenas,
-            program: is_server.then(|| ServerProgram { version: version.clone() }),
         }))
     }
-}
-
-/// Reads the initializer and the finalizer from the greeting.
-fn open_setup(
-    hello: &Hello,
-    mut next: impl FnMut() -> Result<OwnedFd, StartError>,
-) -> Result<Setup, StartError> {
-    let mut open = |offset| -> Result<_, StartError> {
-        Ok((offset, SealedView::open(next()?).map_err(StartError::Argument)?))
-    };
-    let preload = hello.preload.map(&mut open).transpose()?;
-    let initializer = hello.initializer.map(open).transpose()?;
-    Ok(Setup { preload, initializer, finalizer: hello.finalizer })
-}
-
-/// Reads the sandbox from the greeting.
-fn open_sandbox(
-    hello: &Hello,
-    next: impl FnOnce() -> Result<OwnedFd, StartError>,
-) -> Result<Option<Sandbox>, StartError> {
-    let Some(confinement) = &hello.sandbox else { return Ok(None) };
-    let files = if confinement.files { Some(next()?) } else { None };
-    Ok(Some(Sandbox::new(Confinement::clone(confinement), files)))
 }
 
 /// Makes the kernel kill this process when the host ends, even if a task or the initializer changes
@@ -238,8 +193,4 @@ fn arm_lifeline(lifeline: Option<OwnedFd>, copies: bool) -> Result<(), StartErro
         // A system without such signals still has the parent-death signal.
         Some(Ok(true) | Err(_)) | None => Ok(()),
     }
-}
-
-pub(crate) fn check_version(version: u32) -> Result<(), StartError> {
-    if version == PROTOCOL_VERSION { Ok(()) } else { Err(StartError::Version(version)) }
 }

@@ -9,8 +9,18 @@ use brigade_sys::crash::{self, Notices};
 use brigade_sys::segment::Segment;
 use brigade_wire::codec;
 use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
+use brigade_wire::worker_thread::Initialized;
 
 use crate::error::StartError;
+
+/// The way of a worker to its host, apart from the link.
+pub(crate) enum Host {
+    /// That of a process, which keeps it open for life: its end tells the host that this process is
+    /// gone or has lost its descriptors.
+    Process(Arc<Control>),
+    /// That of a thread of the host, which gets the result of its initializer.
+    Thread(Initialized),
+}
 
 /// The control socket of a worker.
 #[derive(Debug)]

@@ -55,6 +55,9 @@ pub(crate) enum StartError {
     NoConnector(LinkKind),
 }
 
+/// A message came without descriptors that it names.
+pub(crate) const TOO_FEW: StartError = StartError::Unexpected("too few descriptors");
+
 impl StartError {
     pub(crate) fn exit_code(&self) -> i32 {
         match self {

@@ -2,76 +2,38 @@
 //!
 //! It has run `main` up to `init`, and then `preload`, if there is one. It has a single thread,
 //! waits for requests without a system call in between, and runs no code of the user's any more.
-//! Each worker is a copy of it, with the same parent, and goes on with the usual handshake over its
-//! own control socket. The host ends the server by SIGKILL, or by closing its end.
+//! Each worker is a copy of it, with the same parent, and goes on with the handshake over its own
+//! control socket. The host ends the server by SIGKILL, or by closing its end.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use brigade_sys::control::ControlSocket;
-use brigade_sys::executable::{BuildIdentity, build_identity};
+use brigade_sys::executable::BuildIdentity;
 use brigade_sys::fork::Origin;
 use brigade_sys::inherited::Inherited;
 use brigade_sys::sealed::SealedView;
 use brigade_sys::sibling::{self, Copied, Copier};
 use brigade_sys::{clock, confine, crash, descriptors, environment, huge_pages, parent_death};
 use brigade_wire::fork::{ForkRequest, FromForkServer, Serve};
-use brigade_wire::handshake::{FromWorkerControl, Hello, ToWorkerControl};
+use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
 
-use crate::bootstrap::check_version;
 use crate::control::{Control, failed_to};
-use crate::error::StartError;
+use crate::error::{StartError, TOO_FEW};
 use crate::exit_code;
 use crate::functions::{Functions, Named};
 use crate::marker::Marker;
+use crate::program::Program;
 use crate::{panic_capture, setup};
 
-/// The first packet to a worker.
-pub(crate) struct Greeting {
-    pub(crate) hello: Hello,
-    /// Its descriptors.
-    pub(crate) descriptors: Vec<OwnedFd>,
-    /// The host waits for an answer.
-    pub(crate) is_answered: bool,
-    /// This process is a copy of a fork server.
-    pub(crate) is_forked: bool,
-}
-
-/// Returns the greeting of a worker. In a process that becomes a fork server, this returns in each
-/// of its copies, with the copy's control socket.
-pub(crate) fn greeted(
+/// Makes this process a fork server. Returns in each copy, with its control socket.
+pub(crate) fn serve(
     control: Control,
     marker: &Marker,
-) -> Result<(Control, Greeting), StartError> {
-    Marker::remove();
-    check_version(marker.version).inspect_err(|error| control.refuse(error))?;
-    match control.receive()? {
-        (ToWorkerControl::Serve(serve), descriptors) => {
-            check_version(serve.version).inspect_err(|error| control.refuse(error))?;
-            serve_forks(control, marker, &serve, descriptors)
-        }
-        received => greeting(received).map(|greeting| (control, greeting)),
-    }
-}
-
-fn greeting(
-    (message, descriptors): (ToWorkerControl, Vec<OwnedFd>),
-) -> Result<Greeting, StartError> {
-    match message {
-        ToWorkerControl::Hello(hello) => {
-            Ok(Greeting { hello, descriptors, is_answered: true, is_forked: false })
-        }
-        _ => Err(StartError::Unexpected("another packet before the greeting")),
-    }
-}
-
-/// Returns in each copy, with its control socket.
-fn serve_forks(
-    control: Control,
-    marker: &Marker,
+    program: &Program,
     serve: &Serve,
     descriptors: Vec<OwnedFd>,
-) -> Result<(Control, Greeting), StartError> {
+) -> Result<Control, StartError> {
     let mut given = descriptors.into_iter();
     let mut next = || given.next().ok_or(TOO_FEW);
     descriptors::name_process("brigade-fork");
@@ -103,8 +65,7 @@ fn serve_forks(
     let _ = Origin::here();
     sibling::flush_output();
     let (ours, _) = Inherited::now().map_err(failed_to("read /proc"))?;
-    let identity = *build_identity().as_bytes();
-    send(&control, FromForkServer::Serving { identity, small_pages })?;
+    send(&control, FromForkServer::Serving { program: program.describe(), small_pages })?;
     loop {
         let (message, descriptors) = match control.receive() {
             Ok(received) => received,
@@ -117,7 +78,7 @@ fn serve_forks(
         match copier.copy() {
             Ok(Copied::Copy) => {
                 drop(control);
-                return become_worker(marker, request, &ours, descriptors);
+                return become_worker(marker, &request, &ours, descriptors);
             }
             Ok(Copied::Original(pidfd)) => {
                 let forked = FromWorkerControl::ForkServer(FromForkServer::Forked);
@@ -137,14 +98,13 @@ fn preload(offset: u64, argument: SealedView, serve: &Serve) -> Result<(), Strin
     setup::prepare(&functions, "`preload`", offset, argument)
 }
 
-/// Gives a copy of the server what the host gives to a new process, and returns its control socket
-/// and its greeting.
+/// Gives a copy of the server what the host gives to a new process, and returns its control socket.
 fn become_worker(
     marker: &Marker,
-    request: ForkRequest,
+    request: &ForkRequest,
     ours: &Inherited,
     descriptors: Vec<OwnedFd>,
-) -> Result<(Control, Greeting), StartError> {
+) -> Result<Control, StartError> {
     parent_death::bind(marker.host)?;
     sibling::lead_group();
     let mut descriptors = descriptors.into_iter();
@@ -168,17 +128,8 @@ fn become_worker(
     }
     let applied = request.inherited.apply(ours);
     applied.map_err(|(what, error)| StartError::Inherited(what, error))?;
-    let greeting = match request.hello {
-        Some(hello) => {
-            let (hello, descriptors) = (*hello, descriptors.collect());
-            Greeting { hello, descriptors, is_answered: false, is_forked: true }
-        }
-        None => Greeting { is_forked: true, ..greeting(control.receive()?)? },
-    };
-    Ok((control, greeting))
+    Ok(control)
 }
-
-const TOO_FEW: StartError = StartError::Unexpected("too few descriptors");
 
 fn send(control: &Control, answer: FromForkServer) -> Result<(), StartError> {
     control.send(&FromWorkerControl::ForkServer(answer))

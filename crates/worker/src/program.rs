@@ -1,6 +1,7 @@
 //! The description of a worker program that the host receives in the handshake.
 
-use brigade_wire::handshake::LinkKind;
+use brigade_sys::executable::build_identity;
+use brigade_wire::handshake::{LinkKind, WorkerProgram};
 use brigade_wire::link::connect::WorkerConnector;
 
 use crate::error::StartError;
@@ -20,6 +21,12 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// Returns what the host has to know of it.
+    pub(crate) fn describe(&self) -> WorkerProgram {
+        let identity = *build_identity().as_bytes();
+        WorkerProgram { identity, has_names: self.server, version: self.version.clone() }
+    }
+
     /// Returns the connector for a link that is opened in the handshake.
     pub(crate) fn connector(
         &self,

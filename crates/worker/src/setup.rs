@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 use brigade_sys::executable::{Adapter, EntryError, EntryPoint, Invocation, entry_point};
 use brigade_sys::sealed::SealedView;
 use brigade_wire::PanicReport;
+use brigade_wire::handshake::Hello;
 use brigade_wire::sealed_argument::SealedArgument;
 use serde::de::DeserializeOwned;
 
@@ -102,16 +103,25 @@ impl<F: Fn()> Adapter<F> for Finalizes {
 }
 
 /// The initializer and the finalizer of the host's greeting.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Setup {
     /// Called before the initializer, in a worker that was not forked from a server that has done
     /// so.
-    pub(crate) preload: Option<(u64, SealedView)>,
-    pub(crate) initializer: Option<(u64, SealedView)>,
-    pub(crate) finalizer: Option<u64>,
+    preload: Option<(u64, SealedView)>,
+    initializer: Option<(u64, SealedView)>,
+    finalizer: Option<u64>,
 }
 
 impl Setup {
+    /// Returns that of a greeting, with the arguments of `preload` and of the initializer.
+    pub(crate) fn new(hello: &Hello, [preload, initializer]: [Option<SealedView>; 2]) -> Self {
+        Self {
+            preload: hello.preload.zip(preload),
+            initializer: hello.initializer.zip(initializer),
+            finalizer: hello.finalizer,
+        }
+    }
+
     /// Returns `true` if the host waits for the end of [`initialize`](Self::initialize).
     pub(crate) fn is_awaited(&self) -> bool {
         self.preload.is_some() || self.initializer.is_some()

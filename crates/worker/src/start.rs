@@ -5,6 +5,7 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use brigade_sys::executable::BuildIdentity;
 use brigade_sys::fork::Origin;
 use brigade_wire::codec;
 use brigade_wire::handshake::FromWorkerControl;
@@ -12,7 +13,7 @@ use brigade_wire::link::{LinkReceiver, LinkSender};
 
 use crate::bootstrap::{self, Connected, Link};
 use crate::buffers;
-use crate::control::Control;
+use crate::control::{Control, Host};
 use crate::copies;
 use crate::early;
 use crate::event_loop::{EventLoop, LoopEnd};
@@ -82,7 +83,6 @@ fn serve(program: Program) -> i32 {
             return error.exit_code();
         }
     };
-    panic_capture::install();
     match link {
         Link::Ring(end) => work(connected, program.named, end.sender, end.receiver),
         Link::Connected(end) => work(connected, program.named, end.sender, end.receiver),
@@ -90,54 +90,35 @@ fn serve(program: Program) -> i32 {
 }
 
 /// Runs the initializer, the event loop and the finalizer, and returns the exit code.
-fn work(
-    connected: Connected,
+pub(crate) fn work(
+    mut connected: Connected,
     named: Named,
     sender: impl LinkSender,
     receiver: impl LinkReceiver,
 ) -> i32 {
-    let Connected { slots, arenas, mut memory_limit, message_limit, control, host, .. } = connected;
-    let copies = connected.copies;
-    let (mut setup, mut sandbox) = (connected.setup, connected.sandbox);
-    let functions = Arc::new(Functions::new(named, host));
-    if let Some(arenas) = &arenas {
+    panic_capture::install();
+    let functions = Functions::new(named, BuildIdentity::from_bytes(connected.hello.identity));
+    let functions = Arc::new(functions);
+    let origin = Origin::here();
+    if let Some(arenas) = &connected.arenas {
         buffers::share(&arenas.results);
     }
-    let origin = Origin::here();
-    let is_awaited = setup.is_awaited() || sandbox.is_some();
-    if is_awaited {
-        early::acquire();
-    }
-    let enter = |sandbox: Option<Sandbox>| sandbox.map_or(Ok(()), Sandbox::enter);
-    let before = sandbox.take_if(|sandbox| sandbox.before_initializer);
-    let initialized = enter(before).and_then(|()| setup.initialize(&functions));
-    origin.end_copy();
-    let initialized = initialized.and_then(|()| enter(sandbox)).and_then(|()| {
-        memory_limit.begin().map_err(|error| {
-            format!("`max_worker_rss` cannot be checked after its initializer: {error}")
-        })
-    });
-    if is_awaited {
-        panic_capture::look_for_a_sandbox();
-    }
-    match &initialized {
-        result if is_awaited => answer(&control, result),
-        Ok(()) => {}
-        Err(reason) => report_end(reason),
-    }
-    if initialized.is_err() {
+    if !prepare(&mut connected, &functions, origin) {
         return exit_code::INITIALIZER;
     }
-    let known = Arc::clone(&functions);
-    sections::begin(slots.clone(), Arc::clone(&control));
+    let Connected { hello, host, slots, arenas, memory_limit, setup, .. } = connected;
+    if let Host::Process(control) = &host {
+        sections::begin(slots.clone(), Arc::clone(control));
+    }
     if !slots.start() {
         return exit_code::STOPPED;
     }
-    let event_loop =
-        EventLoop::new(sender, receiver, slots, arenas, message_limit, known, memory_limit);
-    // The end of the process releases all of it at once.
+    let limit = usize::try_from(hello.message_limit).unwrap_or(usize::MAX);
+    let known = Arc::clone(&functions);
+    let event_loop = EventLoop::new(sender, receiver, slots, arenas, limit, known, memory_limit);
+    // The end of a process releases all of it at once.
     let mut event_loop = ManuallyDrop::new(event_loop);
-    let copy = copies.and_then(|grace| copies::next(&mut event_loop, grace));
+    let copy = hello.copies.and_then(|grace| copies::next(&mut event_loop, grace));
     let copy = copy.map(ManuallyDrop::new);
     let code = match event_loop.run() {
         Ok(end) => {
@@ -154,19 +135,56 @@ fn work(
             exit_code::STOPPED
         }
         Err(error) => {
-            report_end(&codec::chain(&error));
+            // Standard error of a thread is that of the program, which has usually given it up.
+            if matches!(host, Host::Process(_)) {
+                report_end(&codec::chain(&error));
+            }
             error.exit_code()
         }
     };
-    // Not earlier, because the host may mistake the end of the control socket for the end of the
-    // worker.
-    drop(control);
+    match host {
+        // Not earlier, because the host may mistake the end of the control socket for the end of
+        // the worker.
+        Host::Process(control) => drop(control),
+        Host::Thread(_) => drop(ManuallyDrop::into_inner(event_loop)),
+    }
     code
 }
 
+/// Runs the initializer, enters the sandbox, and tells the host, if that waits for it. Returns
+/// `false` if something has failed.
+fn prepare(connected: &mut Connected, functions: &Functions, origin: Origin) -> bool {
+    let Connected { host, setup, sandbox, memory_limit, .. } = connected;
+    let is_process = matches!(host, Host::Process(_));
+    let is_awaited = is_process && (setup.is_awaited() || sandbox.is_some());
+    if is_awaited {
+        early::acquire();
+    }
+    let enter = |sandbox: Option<Sandbox>| sandbox.map_or(Ok(()), Sandbox::enter);
+    let before = sandbox.take_if(|sandbox| sandbox.before_initializer);
+    let initialized = enter(before).and_then(|()| setup.initialize(functions));
+    origin.end_copy();
+    let initialized = initialized.and_then(|()| enter(sandbox.take())).and_then(|()| {
+        memory_limit.begin().map_err(|error| {
+            format!("`max_worker_rss` cannot be checked after its initializer: {error}")
+        })
+    });
+    if is_awaited {
+        panic_capture::look_for_a_sandbox();
+    }
+    let is_ready = initialized.is_ok();
+    match (host, initialized) {
+        (Host::Thread(host), initialized) => return host.send(initialized).is_ok() && is_ready,
+        (Host::Process(control), initialized) if is_awaited => answer(control, initialized),
+        (_, Err(reason)) => report_end(&reason),
+        (_, Ok(())) => {}
+    }
+    is_ready
+}
+
 /// Tells the host, which waits for it, whether the worker is ready.
-fn answer(control: &Control, initialized: &Result<(), String>) {
-    let message = match initialized.clone() {
+fn answer(control: &Control, initialized: Result<(), String>) {
+    let message = match initialized {
         Ok(()) => {
             let takes_descriptors = control.takes_descriptors();
             FromWorkerControl::Initialized { takes_descriptors }

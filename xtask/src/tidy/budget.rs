@@ -50,7 +50,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("sandbox", 1530),
     ("scheduler", 4550),
     ("status", 800),
-    ("supervisor", 4480),
+    ("supervisor", 4440),
     ("sys", 8780),
     ("task", 2600),
     ("testkit", 1000),
@@ -59,7 +59,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("timer", 1900),
     ("trace", 500),
     ("windows", 300),
-    ("wire", 3910),
+    ("wire", 3950),
     ("worker", 3560),
 ];
 

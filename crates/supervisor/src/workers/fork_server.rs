@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::{ControlSocket, Received};
-use brigade_sys::executable::{BuildIdentity, build_identity};
+use brigade_sys::executable::build_identity;
 use brigade_sys::inherited::{Fixed, Inherited};
 use brigade_sys::launch::FileId;
 use brigade_sys::process::{Exit, Process, Signal, last_line};
@@ -26,14 +26,12 @@ use brigade_sys::sealed::SealedBytes;
 use brigade_sys::sibling::Born;
 use brigade_sys::wait::wait_readable;
 use brigade_wire::fork::{ForkRequest, FromForkServer, Serve};
-use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
-use brigade_wire::version::PROTOCOL_VERSION;
+use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl, WorkerProgram};
 
 use crate::command_line::CommandLine;
 use crate::launcher::of_worker;
 use crate::note;
 use crate::workers::death::Death;
-use crate::workers::greeting::Greeting;
 use crate::workers::output::{HostEnds, WorkerStreams, Writer};
 use crate::workers::settings::Settings;
 use crate::workers::starter::{execute, inherits_environment};
@@ -50,12 +48,11 @@ pub(crate) struct ForkServer {
     /// The environment that it was started with.
     environment: Vec<u8>,
     fixed: Fixed,
-    program: Option<FileId>,
-    /// It runs the same build as this program, so the host knows what its workers would answer to a
-    /// greeting.
-    pub(crate) is_same_build: bool,
-    /// The time by which it has to serve, until it does.
-    pub(crate) serves_by: Option<Monotonic>,
+    file: Option<FileId>,
+    /// Its program, once it serves.
+    pub(crate) program: Option<WorkerProgram>,
+    /// The time by which it has to serve.
+    serves_by: Monotonic,
     is_preloading: bool,
 }
 
@@ -70,7 +67,7 @@ pub(crate) struct Surroundings<'a> {
     /// The program of the server, without the variables of the worker's slot.
     pub(crate) line: &'a CommandLine,
     pub(crate) inherited: (Inherited, Fixed),
-    pub(crate) program: Option<FileId>,
+    pub(crate) file: Option<FileId>,
 }
 
 /// The reason why no worker was forked.
@@ -105,7 +102,6 @@ impl ForkServer {
         supervisor.reaper.watch_server(Arc::clone(&process));
         let preload = settings.setup.preload.as_ref();
         let serve = ToWorkerControl::Serve(Serve {
-            version: PROTOCOL_VERSION,
             identity: *build_identity().as_bytes(),
             preload: preload.map(|it| it.function.raw()),
         });
@@ -123,9 +119,9 @@ impl ForkServer {
             born,
             environment: around.line.whole_environment(inherits_environment(settings)),
             fixed: around.inherited.1.clone(),
-            program: around.program,
-            is_same_build: false,
-            serves_by: Some(clock::now().saturating_add(settings.start_timeout)),
+            file: around.file,
+            program: None,
+            serves_by: clock::now().saturating_add(settings.start_timeout),
             is_preloading: false,
         })
     }
@@ -134,7 +130,7 @@ impl ForkServer {
     pub(crate) fn outdated(&self, around: &Surroundings<'_>) -> Option<&'static str> {
         if self.fixed != around.inherited.1 {
             Some("the host has another user, root, control group or sandbox by now")
-        } else if self.program != around.program {
+        } else if self.file != around.file {
             Some("its program was replaced")
         } else {
             None
@@ -143,46 +139,47 @@ impl ForkServer {
 
     /// Returns `true` if it is another program, which may not know what a fork server is.
     pub(crate) fn is_foreign_and_new(&self, settings: &Settings) -> bool {
-        settings.command.is_some() && settings.setup.preload.is_none() && self.serves_by.is_some()
+        settings.command.is_some() && settings.setup.preload.is_none() && self.program.is_none()
     }
 
-    /// Waits until it serves, or only looks if it does.
+    /// Waits until it serves, or only looks if it does. Returns its program.
     pub(crate) fn wait_until_serving(
         &mut self,
         around: &Surroundings<'_>,
         waits: bool,
-    ) -> Result<(), ForkError> {
+    ) -> Result<WorkerProgram, ForkError> {
         let Surroundings { supervisor, settings, .. } = *around;
-        let Some(serves_by) = self.serves_by else { return Ok(()) };
-        let now = clock::now();
+        if let Some(program) = &self.program {
+            return Ok(program.clone());
+        }
+        let (now, serves_by) = (clock::now(), self.serves_by);
         let until = if waits { serves_by } else { now };
-        let received = self.receive(around, until, Duration::ZERO);
-        let (answer, _) = received.map_err(|failure| match failure {
-            Failure::Unneeded => ForkError::Refused(io::Error::other("it is no longer needed")),
-            Failure::TimedOut if !waits && now < serves_by => ForkError::NotYet,
-            Failure::TimedOut if self.is_preloading => {
+        let Some((answer, _)) = self.receive(around, until, Duration::ZERO)? else {
+            return Err(if around.worker.is_killed() {
+                ForkError::Refused(io::Error::other(UNNEEDED))
+            } else if !waits && now < serves_by {
+                ForkError::NotYet
+            } else if self.is_preloading {
                 let limit = settings.setup.timeout;
-                let text =
-                    format!("`preload` did not return within {limit:?} (initializer_timeout)");
-                ForkError::Broken(text)
-            }
-            Failure::TimedOut => ForkError::Broken(format!(
-                "it did not answer within {:?} (start_timeout); is brigade::init() the first line \
-                 of its main?",
-                settings.start_timeout
-            )),
-            Failure::Gone => ForkError::Gone,
-            Failure::Other(reason) => ForkError::Broken(reason),
-        })?;
+                ForkError::Broken(format!(
+                    "`preload` did not return within {limit:?} (initializer_timeout)"
+                ))
+            } else {
+                ForkError::Broken(format!(
+                    "it did not answer within {:?} (start_timeout); is brigade::init() the first \
+                     line of its main?",
+                    settings.start_timeout
+                ))
+            });
+        };
         match answer {
             FromForkServer::Preloading => {
                 self.is_preloading = true;
-                self.serves_by = Some(clock::now().saturating_add(settings.setup.timeout));
+                self.serves_by = clock::now().saturating_add(settings.setup.timeout);
                 self.wait_until_serving(around, waits)
             }
-            FromForkServer::Serving { identity, small_pages } => {
-                self.serves_by = None;
-                self.is_same_build = BuildIdentity::from_bytes(identity) == build_identity();
+            FromForkServer::Serving { program, small_pages } => {
+                self.program = Some(program.clone());
                 let pid = self.process.pid();
                 note!(supervisor.output, DEBUG, pid, "fork server ready");
                 if small_pages > MANY_SMALL_PAGES {
@@ -195,7 +192,7 @@ impl ForkServer {
                         "`preload` has left memory in small pages, so forking a worker takes longer than executing it; put it into few large blocks, and allow transparent huge pages"
                     );
                 }
-                Ok(())
+                Ok(program)
             }
             FromForkServer::Unsuitable { reason, threads } => {
                 Err(ForkError::Unsuitable { reason, threads })
@@ -205,12 +202,8 @@ impl ForkServer {
         }
     }
 
-    /// Forks a worker, and greets it.
-    pub(crate) fn fork(
-        &self,
-        around: &Surroundings<'_>,
-        greeting: Option<&Greeting<'_>>,
-    ) -> Result<Process, ForkError> {
+    /// Forks a worker.
+    pub(crate) fn fork(&self, around: &Surroundings<'_>) -> Result<Process, ForkError> {
         let refused = ForkError::Refused;
         let environment = (self.environment != around.environment).then_some(&around.environment);
         let environment = environment
@@ -224,7 +217,6 @@ impl ForkServer {
             environment: environment.is_some(),
             doors: u8::try_from(around.doors.len()).unwrap_or(u8::MAX),
             inherited: around.inherited.0.clone(),
-            hello: greeting.map(|greeting| Box::new(greeting.hello.clone())),
         };
         let packet = ToWorkerControl::Fork(request).encode();
         let packet = packet.map_err(|error| refused(io::Error::other(error)))?;
@@ -232,30 +224,28 @@ impl ForkServer {
         descriptors.push(folder.as_fd());
         descriptors.extend(environment.as_ref().map(AsFd::as_fd));
         descriptors.extend(around.doors.iter().map(AsFd::as_fd));
-        descriptors.extend(greeting.iter().flat_map(|greeting| greeting.descriptors()));
         self.born.clear();
         let limit = around.settings.start_timeout;
         let deadline = clock::now().saturating_add(limit);
-        let sent = self.control.send(&packet, &descriptors);
-        let received = match sent {
-            Ok(()) => self.receive(around, deadline, PATIENCE),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Gone),
-            Err(error) => Err(Failure::Other(format!("it takes no request: {error}"))),
-        };
-        match received {
-            Ok((FromForkServer::Forked, Some(pidfd))) => {
+        match self.control.send(&packet, &descriptors) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(ForkError::Gone),
+            Err(error) => return Err(ForkError::Broken(format!("it takes no request: {error}"))),
+        }
+        match self.receive(around, deadline, PATIENCE)? {
+            Some((FromForkServer::Forked, Some(pidfd))) => {
                 let taken = self.born.take(pidfd);
                 taken.map_err(|error| ForkError::Broken(format!("it has forked nothing: {error}")))
             }
-            Ok((FromForkServer::NotForked { reason }, _)) => Err(refused(io::Error::other(reason))),
-            Ok((other, _)) => Err(ForkError::Broken(format!("it sent {other:?}"))),
+            Some((FromForkServer::NotForked { reason }, _)) => {
+                Err(refused(io::Error::other(reason)))
+            }
+            Some((other, _)) => Err(ForkError::Broken(format!("it sent {other:?}"))),
             // Its answer would be taken for that to the next request.
-            Err(Failure::Unneeded) => Err(ForkError::Broken("it is no longer needed".into())),
-            Err(Failure::TimedOut) => Err(ForkError::Broken(format!(
+            None if around.worker.is_killed() => Err(ForkError::Broken(UNNEEDED.into())),
+            None => Err(ForkError::Broken(format!(
                 "it did not answer within {limit:?} (start_timeout)"
             ))),
-            Err(Failure::Gone) => Err(ForkError::Gone),
-            Err(Failure::Other(reason)) => Err(ForkError::Broken(reason)),
         }
     }
 
@@ -285,46 +275,42 @@ impl ForkServer {
         text
     }
 
-    /// Waits for an answer. A worker that is killed meanwhile wakes the thread, which waits for
-    /// `patience` then.
+    /// Waits for an answer. Returns `None` if there is none by the deadline, or `patience` after
+    /// the worker was killed, which wakes the thread.
     fn receive(
         &self,
         around: &Surroundings<'_>,
         mut deadline: Monotonic,
         patience: Duration,
-    ) -> Result<(FromForkServer, Option<OwnedFd>), Failure> {
+    ) -> Result<Option<(FromForkServer, Option<OwnedFd>)>, ForkError> {
+        let broken = |error: io::Error| ForkError::Broken(error.to_string());
         let waker = &around.supervisor.unneeded;
         let waited_for = [self.control.as_fd(), self.process.pidfd(), waker.as_fd()];
         let (mut is_dead, mut is_unneeded) = (false, false);
         loop {
             waker.drain();
-            let received = self.control.try_receive();
-            let received = received.map_err(|error| Failure::Other(error.to_string()))?;
-            match received {
+            match self.control.try_receive().map_err(broken)? {
                 Some(Received::Packet { bytes, descriptors }) => {
-                    let message = FromWorkerControl::decode(&bytes);
-                    return match message {
+                    return match FromWorkerControl::decode(&bytes) {
                         Ok(FromWorkerControl::ForkServer(answer)) => {
-                            Ok((answer, descriptors.into_iter().next()))
+                            Ok(Some((answer, descriptors.into_iter().next())))
                         }
                         Ok(FromWorkerControl::Refused { reason }) => {
-                            Err(Failure::Other(format!("it refused: {reason}")))
+                            Err(ForkError::Broken(format!("it refused: {reason}")))
                         }
-                        _ => Err(Failure::Other("it sent a malformed answer".into())),
+                        _ => Err(ForkError::Broken("it sent a malformed answer".into())),
                     };
                 }
-                Some(_) => return Err(Failure::Gone),
-                None if is_dead => return Err(Failure::Gone),
-                None => {}
+                None if !is_dead => {}
+                _ => return Err(ForkError::Gone),
             }
             if !is_unneeded && around.worker.is_killed() {
                 is_unneeded = true;
                 deadline = deadline.min(clock::now().saturating_add(patience));
             }
-            let ready = wait_readable(&waited_for, Some(deadline));
-            let ready = ready.map_err(|error| Failure::Other(error.to_string()))?;
+            let ready = wait_readable(&waited_for, Some(deadline)).map_err(broken)?;
             if !ready.contains(&true) {
-                return Err(if is_unneeded { Failure::Unneeded } else { Failure::TimedOut });
+                return Ok(None);
             }
             // Everything that it sent before its death has arrived by now.
             is_dead = ready[1];
@@ -332,15 +318,7 @@ impl ForkServer {
     }
 }
 
-/// The reason why an answer did not come.
-enum Failure {
-    /// The worker is no longer needed.
-    Unneeded,
-    TimedOut,
-    /// The server has closed its end, or has ended.
-    Gone,
-    Other(String),
-}
+const UNNEEDED: &str = "it is no longer needed";
 
 /// A copy of this much memory in pages of 4 KiB takes 1.4 ms, as long as executing a program.
 const MANY_SMALL_PAGES: u64 = 64 << 20;

@@ -8,76 +8,73 @@
 mod error;
 
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use brigade_sandbox::Limits;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::executable::{BuildIdentity, build_identity};
-use brigade_wire::handshake::{Answer, FromWorkerControl, ToWorkerControl, Token};
+use brigade_sys::memory::address_space_left;
+use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl, WorkerProgram};
+use brigade_wire::link::connect::{HostConnector, HostEnd};
 use brigade_wire::link::message_limit;
 use brigade_wire::version::PROTOCOL_VERSION;
 
 use crate::error::StartError;
 use crate::note;
 use crate::workers::connection::Connected;
-use crate::workers::greeting::Greeting;
+use crate::workers::greeting::{Kept, hello};
 use crate::workers::settings::Settings;
 use crate::workers::supervised::Supervised;
 use crate::workers::worker_process::WorkerProcess;
 use error::{HandshakeError, Phase, explain, garbage, unexpected};
 
-/// Does the handshake. On failure the process is killed and reaped.
+/// Returns `true` if a worker has to say something before it takes tasks. What a forked one would
+/// say of its program is known from its server.
+pub(crate) fn asks(settings: &Settings, process: &WorkerProcess) -> bool {
+    process.program().is_none()
+        || settings.connector.is_some()
+        || settings.setup.is_awaited(true)
+        || settings.sandbox.is_some()
+        // They hold from the moment when the worker is ready.
+        || settings.limits != Limits::default()
+        // It may lack the address space for the arenas.
+        || address_space_left().is_some()
+}
+
+/// Does the handshake, which waits for nothing unless it `asks`. On failure the process is killed
+/// and reaped.
 pub(crate) fn run(
     owner: &impl Supervised,
     process: &WorkerProcess,
+    asks: bool,
 ) -> Result<Connected, StartError> {
     let supervisor = owner.supervisor();
     let settings = owner.settings();
     let phase = Phase::Handshake;
     let deadline = clock::now().saturating_add(phase.limit(settings).0);
+    let mut hello = hello(settings, process.worker(), process.is_forked());
+    hello.asks = asks;
     // Rings need no folder, so they work even if the temporary folder is unusable.
-    let pid = process.pid().unwrap_or(0);
-    let folder = settings.connector.map(|connector| connector.folder(pid)).transpose();
-    let folder = folder.map_err(|reason| StartError { is_permanent: true, reason })?;
-    let token = Token::random();
-    let mut handshake = Handshake { owner, settings, process, phase, deadline, token };
-    let connected = handshake.run(folder.as_deref()).map_err(|error| {
-        let failure = explain(supervisor, process, handshake.phase, error);
-        if process.is_forked() && handshake.phase == Phase::Handshake {
+    if let Some(connector) = settings.connector {
+        let folder = connector.folder(process.pid().unwrap_or(0));
+        hello.folder = folder.map_err(|reason| StartError { is_permanent: true, reason })?;
+    }
+    let mut handshake = Handshake { owner, settings, process, phase, deadline, hello };
+    let connected = handshake.run().map_err(|error| {
+        let is_refused = matches!(error, HandshakeError::Transient(_));
+        if process.is_forked() && handshake.phase == Phase::Handshake && !is_refused {
             supervisor.is_server_suspect.store(true, Ordering::Release);
         }
+        let failure = explain(supervisor, process, handshake.phase, error);
         // The worker removes its folder itself, unless it died in between.
-        if let Some(folder) = folder {
-            supervisor.folders.remove(folder);
+        if settings.connector.is_some() {
+            supervisor.folders.remove(handshake.hello.folder);
         }
         failure
     })?;
     process.set_connected();
     Ok(connected)
-}
-
-/// Completes the start of a worker that needs no handshake. On failure the process is killed and
-/// reaped.
-pub(crate) fn skip(owner: &impl Supervised, process: &WorkerProcess) -> Result<(), StartError> {
-    process.set_worker_pid(process.pid().unwrap_or(0));
-    bind_to_host(owner, process);
-    process.enforce(owner.settings()).map_err(|reason| {
-        let error = HandshakeError::Transient(reason);
-        explain(owner.supervisor(), process, Phase::Handshake, error)
-    })?;
-    process.set_connected();
-    Ok(())
-}
-
-fn bind_to_host(owner: &impl Supervised, process: &WorkerProcess) {
-    if let Err(error) = process.bind_to_host() {
-        let worker = process.worker();
-        note!(
-            owner.supervisor().output, WARN, %worker, %error,
-            "processes that tasks start will outlive a killed host"
-        );
-    }
 }
 
 struct Handshake<'a, S> {
@@ -87,14 +84,20 @@ struct Handshake<'a, S> {
     phase: Phase,
     /// Deadline of the current phase.
     deadline: Monotonic,
-    token: Token,
+    hello: Hello,
 }
 
 impl<S: Supervised> Handshake<'_, S> {
-    fn run(&mut self, folder: Option<&Path>) -> Result<Connected, HandshakeError> {
-        let mut result = self.connect(folder)?;
+    fn run(&mut self) -> Result<Connected, HandshakeError> {
+        let mut result = self.connect()?;
         // Not earlier: a worker that is killed before its link is open leaves its folder behind.
-        bind_to_host(self.owner, self.process);
+        if let Err(error) = self.process.bind_to_host() {
+            let worker = self.process.worker();
+            note!(
+                self.owner.supervisor().output, WARN, %worker, %error,
+                "processes that tasks start will outlive a killed host"
+            );
+        }
         if self.settings.sandbox.is_some() {
             // A worker that opens the memory of another one reads what is not meant for it.
             result.connection.takes_no_descriptors();
@@ -125,68 +128,79 @@ impl<S: Supervised> Handshake<'_, S> {
     }
 
     /// Does the handshake up to a link that is open at both ends.
-    fn connect(&self, folder: Option<&Path>) -> Result<Connected, HandshakeError> {
-        let limit = message_limit(self.settings.message_limit);
-        let is_forked = self.process.is_forked();
-        let mut greeting = Greeting::new(self.owner, self.process, folder, self.token, is_forked)
-            .map_err(HandshakeError::Transient)?;
-        greeting.bind(self.process);
-        let hello = ToWorkerControl::Hello(greeting.hello.clone());
-        self.send(&hello, &greeting.descriptors())?;
-        let answer = match self.receive()? {
-            FromWorkerControl::Answer(answer) => answer,
-            other => return Err(unexpected(other)),
-        };
-        let server = self.check(&answer)?;
+    fn connect(&self) -> Result<Connected, HandshakeError> {
+        let hello = self.hello.clone();
+        let kept = Kept::greet(self.owner, self.process, hello, |hello, descriptors| {
+            self.send(&ToWorkerControl::Hello(hello), descriptors)
+        })?;
+        let answer = self.answer()?;
         self.process.set_worker_pid(answer.pid);
-        let same_build = BuildIdentity::from_bytes(answer.identity) == build_identity();
-        let Some((connector, folder)) = self.settings.connector.zip(folder) else {
-            // The answer completes the handshake. A worker that a wrapper has started, or that is
-            // in another namespace, is not the process that the host knows.
-            let pid = self.process.pid().filter(|pid| *pid == answer.pid);
-            return Ok(greeting.into_rings(pid, same_build, answer.arenas));
+        let opened = match self.settings.connector {
+            // The rings are usable at once.
+            None => None,
+            Some(connector) => Some(self.open(connector, &answer.server)?),
         };
-        let connect = || connector.connect(folder, server, &self.token, limit);
+        Ok(kept.connect(self.settings, self.process, &answer, opened))
+    }
+
+    /// Opens a link that is not a ring.
+    fn open(&self, connector: &dyn HostConnector, server: &str) -> Result<HostEnd, HandshakeError> {
+        let limit = message_limit(self.settings.message_limit);
+        let connect = || connector.connect(&self.hello.folder, server, &self.hello.token, limit);
         let connected = self.process.connect(connect);
         let link = connected.ok_or(HandshakeError::Gone)?.map_err(|error| {
             HandshakeError::Transient(format!("its link cannot be opened: {error}"))
         })?;
         self.send(&ToWorkerControl::Go, &[])?;
         match self.receive()? {
-            FromWorkerControl::Ready => {}
-            other => return Err(unexpected(other)),
+            FromWorkerControl::Ready => Ok(link),
+            other => Err(unexpected(other)),
         }
-        Ok(greeting.into_connected(link, same_build))
     }
 
-    /// Checks that the answer comes from the started worker and from a usable program. Returns the
-    /// name of its server.
-    fn check<'answer>(&self, answer: &'answer Answer) -> Result<&'answer str, HandshakeError> {
+    /// Returns the worker's answer, and checks that it comes from the started worker and from a
+    /// usable program.
+    fn answer(&self) -> Result<Answer, HandshakeError> {
+        let pid = self.process.pid();
+        let answer = match self.process.program() {
+            Some(program) if !self.hello.asks => Answer {
+                version: PROTOCOL_VERSION,
+                token: self.hello.token,
+                pid: pid.unwrap_or(0),
+                program: program.clone(),
+                server: String::new(),
+                arenas: true,
+            },
+            _ => match self.receive()? {
+                FromWorkerControl::Answer(answer) => answer,
+                other => return Err(unexpected(other)),
+            },
+        };
         if answer.version != PROTOCOL_VERSION {
             return Err(HandshakeError::Permanent(format!(
                 "it uses version {} of the protocol and this program uses version {PROTOCOL_VERSION}; build both from the same release",
                 answer.version
             )));
         }
-        self.check_program(answer)?;
-        if answer.token != self.token {
+        self.check_program(&answer.program)?;
+        if answer.token != self.hello.token {
             return Err(garbage("a wrong token"));
         }
         // With a wrapper script, the worker may be a child of the started process. Signals go to
         // the process group that the started process leads.
-        if self.process.pid() != Some(answer.pid) && self.settings.command.is_none() {
+        if pid != Some(answer.pid) && self.settings.command.is_none() {
             return Err(garbage("the process id of another process"));
         }
-        Ok(&answer.server)
+        Ok(answer)
     }
 
     /// Functions are called by their offset in the executable, so the worker has to run the same
     /// one, or take tasks by name.
-    fn check_program(&self, answer: &Answer) -> Result<(), HandshakeError> {
+    fn check_program(&self, program: &WorkerProgram) -> Result<(), HandshakeError> {
         let settings = self.settings;
-        let (ours, theirs) = (build_identity(), BuildIdentity::from_bytes(answer.identity));
-        let version = answer.program.as_ref().and_then(|program| program.version.as_deref());
-        let problem = if ours != theirs && answer.program.is_none() {
+        let (ours, theirs) = (build_identity(), BuildIdentity::from_bytes(program.identity));
+        let version = program.version.as_deref();
+        let problem = if ours != theirs && !program.has_names {
             format!(
                 "its executable is another build ({theirs}) than this one ({ours}); start workers from the same executable, or run a brigade::worker::Server in the other one and submit tasks by name"
             )

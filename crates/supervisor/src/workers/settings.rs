@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use brigade_sandbox::{Groups, Limits, Prepared};
-use brigade_sys::memory::address_space_left;
 use brigade_wire::link::connect::HostConnector;
 use brigade_wire::worker_thread::RunWorker;
 use tracing::Level;
@@ -61,18 +60,5 @@ impl Settings {
     /// Returns `true` if the link of workers is a pair of rings.
     pub fn has_rings(&self) -> bool {
         self.connector.is_none() && self.thread.is_none()
-    }
-
-    /// Returns `true` if a forked worker needs nothing more from the host than its greeting before
-    /// it takes tasks, and the host nothing from it.
-    pub(crate) fn are_complete(&self) -> bool {
-        self.has_rings()
-            && self.events.is_none()
-            && self.sandbox.is_none()
-            && self.version.is_none()
-            && self.limits == Limits::default()
-            && !self.setup.is_awaited(true)
-            // A worker without the address space for the arenas has to say so.
-            && address_space_left().is_none()
     }
 }

@@ -2,24 +2,21 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use brigade_sys::clock::Monotonic;
 use brigade_sys::inherited::Source;
 use brigade_sys::process::Process;
-use brigade_wire::handshake::Token;
+use brigade_wire::handshake::WorkerProgram;
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
 use crate::command_line::CommandLine;
 use crate::launcher::{LaunchSettings, Launcher, of_worker};
 use crate::note;
-use crate::workers::connection::Connected;
 use crate::workers::fork_server::{ForkError, ForkServer, Surroundings};
-use crate::workers::greeting::Greeting;
-use crate::workers::output::WorkerEnds;
 use crate::workers::process_env::limit_threads;
 use crate::workers::settings::Settings;
 use crate::workers::start_mode::Start;
@@ -49,23 +46,11 @@ const EXECUTED_FIRST: usize = 2;
 /// If more workers than these are ordered, waiting for the server is faster than executing them.
 const WORTH_WAITING: usize = 4;
 
-/// A process that was started.
-pub(crate) struct Started {
-    pub(crate) process: Process,
-    pub(crate) is_forked: bool,
-    /// Set if it takes tasks already, without a handshake.
-    pub(crate) connected: Option<Connected>,
-}
+/// A process that was started, with the program of the server if it was forked from one.
+type Started = (Process, Option<WorkerProgram>);
 
 /// A worker that was forked, or `None` if it has to be executed.
 type Forked = io::Result<Option<Started>>;
-
-/// The descriptors of a new worker.
-pub(crate) struct Ends<'a> {
-    pub(crate) control: &'a OwnedFd,
-    pub(crate) output: &'a WorkerEnds,
-    pub(crate) doors: &'a [File],
-}
 
 impl Processes {
     pub(crate) fn new(settings: &Settings) -> Self {
@@ -81,13 +66,14 @@ impl Processes {
         }
     }
 
-    /// Starts the process of a worker.
+    /// Starts the process of a worker, with these streams, in control groups with these `doors`.
     pub(crate) fn start(
         &mut self,
         owner: &impl Supervised,
         worker: &WorkerProcess,
         cores: Option<usize>,
-        ends: &Ends<'_>,
+        streams: [BorrowedFd<'_>; 3],
+        doors: &[File],
     ) -> io::Result<Started> {
         let settings = owner.settings();
         let mut line = settings.command.clone().unwrap_or_else(CommandLine::of_this_program);
@@ -104,33 +90,30 @@ impl Processes {
         for (key, value) in of_slot {
             line.set(key, Some(value));
         }
-        let ours = io::stdout();
-        let stdout = ends.output.stdout.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
-        let streams = [ends.control.as_fd(), stdout, ends.output.stderr.as_fd()];
         if self.forks(settings) {
             let around = Surroundings {
                 supervisor: owner.supervisor(),
                 settings,
                 worker,
                 streams,
-                doors: ends.doors,
+                doors,
                 environment: line.whole_environment(inherits_environment(settings)),
                 line: &common,
                 inherited: self.inherited.now()?,
-                program: common.file_id(),
+                file: common.file_id(),
             };
-            if let Some(started) = self.fork(owner, &around)? {
+            if let Some(started) = self.fork(&around)? {
                 return Ok(started);
             }
         }
-        let process = execute(settings, &line, &of_worker(streams, ends.doors))?;
+        let process = execute(settings, &line, &of_worker(streams, doors))?;
         self.executed += 1;
-        Ok(Started { process, is_forked: false, connected: None })
+        Ok((process, None))
     }
 
     /// Returns `true` if the next start may wait until a server serves.
     pub(crate) fn may_wait(&self, settings: &Settings) -> bool {
-        let serves = self.server.as_ref().is_some_and(|server| server.serves_by.is_none());
+        let serves = self.server.as_ref().is_some_and(|server| server.program.is_some());
         !serves && self.forks(settings) && self.waits_for_the_server(settings)
     }
 
@@ -168,8 +151,8 @@ impl Processes {
     }
 
     /// Forks a worker.
-    fn fork(&mut self, owner: &impl Supervised, around: &Surroundings<'_>) -> Forked {
-        let Surroundings { supervisor, settings, worker, .. } = *around;
+    fn fork(&mut self, around: &Surroundings<'_>) -> Forked {
+        let Surroundings { supervisor, settings, .. } = *around;
         let is_suspect = supervisor.is_server_suspect.swap(false, Ordering::AcqRel);
         let outdated = self.server.as_ref().and_then(|server| server.outdated(around));
         let why = outdated.or(is_suspect.then_some("a worker of it did not start"));
@@ -184,20 +167,8 @@ impl Processes {
             Some(server) => server,
             none => none.insert(ForkServer::launch(around)?),
         };
-        let forked = server.wait_until_serving(around, waits).and_then(|()| {
-            let greeting = (server.is_same_build && settings.are_complete())
-                .then(|| Greeting::new(owner, worker, None, Token::random(), true));
-            let greeting = greeting.transpose().map_err(io::Error::other);
-            let greeting = greeting.map_err(ForkError::Refused)?;
-            let process = server.fork(around, greeting.as_ref())?;
-            let pid = process.pid();
-            let connected = greeting.map(|mut greeting| {
-                greeting.bind(worker);
-                greeting.into_rings(Some(pid), true, true)
-            });
-            Ok(Started { process, is_forked: true, connected })
-        });
-        match forked {
+        let program = server.wait_until_serving(around, waits);
+        match program.and_then(|program| Ok((server.fork(around)?, Some(program)))) {
             Ok(started) => Ok(Some(started)),
             Err(ForkError::NotYet) => Ok(None),
             Err(ForkError::Refused(error)) => Err(error),

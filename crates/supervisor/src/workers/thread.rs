@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::thread;
 
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::executable::FunctionOffset;
 use brigade_sys::process::Exit;
 use brigade_sys::sealed::SealedView;
 use brigade_sys::segment::Segment;
@@ -17,47 +16,43 @@ use brigade_wire::slots::SlotTable;
 use brigade_wire::worker_thread::{RunWorker, WorkerThread};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
-use crate::error::StartError;
 use crate::workers::connection::{Connected, Connection, HostLink};
+use crate::workers::greeting::hello;
 use crate::workers::settings::Settings;
 use crate::workers::setup::Initializer;
 use crate::workers::thread_end::{KILLED, ThreadEnd};
 use crate::workers::worker_process::WorkerProcess;
 
-/// Starts a worker as a thread, and waits for its initializer.
+/// Starts a worker as a thread, and waits for its initializer. The error can follow "the worker
+/// cannot be started: ".
 pub(crate) fn start(
     settings: &Settings,
     process: &Arc<WorkerProcess>,
     run: RunWorker,
-) -> Result<Connected, StartError> {
+) -> Result<Connected, String> {
     let worker = process.worker();
-    let failed = |reason: String| StartError {
-        is_permanent: false,
-        reason: format!("{worker} cannot be started: {reason}"),
-    };
     let slots = settings.credit;
     let segment = Segment::create("brigade", SlotTable::words(slots))
-        .map_err(|error| failed(format!("cannot make its table of task states: {error}")))?;
+        .map_err(|error| format!("cannot make its table of task states: {error}"))?;
     let segment = Arc::new(segment);
     let table = || SlotTable::new(Arc::clone(&segment), slots);
     let (host, end) = memory::pair(message_limit(settings.message_limit));
     // One place for the thread's own result, and one for the end of the wait.
     let (sender, initialized) = bounded(2);
     let mark = ThreadEnd { mark: end.sender.end_mark(), initialized: sender.clone() };
-    let setup = &settings.setup;
+    let argument = |it: &Option<Initializer>| {
+        let view = it.as_ref().map(|it| SealedView::open(&it.argument)).transpose();
+        view.map_err(|error| format!("cannot read an initializer's argument: {error}"))
+    };
     let thread = WorkerThread {
-        worker,
-        depth: settings.depth,
+        hello: hello(settings, worker, false),
         end,
         slots: table(),
-        message_limit: settings.message_limit,
-        preload: open(setup.preload.as_ref()).map_err(failed)?,
-        initializer: open(setup.initializer.as_ref()).map_err(failed)?,
-        finalizer: setup.finalizer.map(FunctionOffset::raw),
+        arguments: [argument(&settings.setup.preload)?, argument(&settings.setup.initializer)?],
         initialized: sender,
     };
     if !process.set_thread(mark) {
-        return Err(failed("it is no longer needed".to_owned()));
+        return Err("it is no longer needed".to_owned());
     }
     let (ended, panicked) = (Arc::clone(process), thread.initialized.clone());
     let body = move || {
@@ -70,20 +65,12 @@ pub(crate) fn start(
     };
     let spawned =
         thread::Builder::new().name(format!("brigade-worker-{}", worker.slot)).spawn(body);
-    spawned.map_err(|error| failed(format!("cannot start its thread: {error}")))?;
-    wait_for_initializer(settings, process, &initialized).map_err(failed)?;
+    spawned.map_err(|error| format!("cannot start its thread: {error}"))?;
+    wait_for_initializer(settings, process, &initialized)?;
     process.set_connected();
     let link = HostLink::Connected(Box::new(host.sender));
     let connection = Connection::new(link, Arc::new(table()), true);
     Ok(Connected { connection, receiver: Some(Box::new(host.receiver)), initializing: None })
-}
-
-/// Returns a view of an argument for a worker.
-fn open(initializer: Option<&Initializer>) -> Result<Option<(u64, SealedView)>, String> {
-    let Some(Initializer { function, argument, .. }) = initializer else { return Ok(None) };
-    let view = SealedView::open(argument);
-    let view = view.map_err(|error| format!("cannot read an initializer's argument: {error}"))?;
-    Ok(Some((function.raw(), view)))
 }
 
 fn wait_for_initializer(

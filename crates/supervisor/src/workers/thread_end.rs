@@ -3,7 +3,7 @@
 use brigade_sys::process::Exit;
 use brigade_wire::link::connect::EndMark;
 use brigade_wire::link::memory;
-use crossbeam_channel::Sender;
+use brigade_wire::worker_thread::Initialized;
 
 /// The end of a worker that was killed, as if it were a process.
 pub(crate) const KILLED: Exit = Exit::Signal(9);
@@ -14,7 +14,7 @@ pub(crate) struct ThreadEnd {
     /// Ends the direction to the host.
     pub(crate) mark: memory::MemoryEnd,
     /// Ends a wait for the initializer.
-    pub(crate) initialized: Sender<Result<(), String>>,
+    pub(crate) initialized: Initialized,
 }
 
 impl ThreadEnd {

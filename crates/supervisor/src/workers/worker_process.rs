@@ -28,6 +28,7 @@ use brigade_sys::lifeline::{GroupLifeline, Lifeline};
 use brigade_sys::process::{Exit, Process, Signal, Swept};
 use brigade_sys::sync::Mutex;
 use brigade_wire::WorkerId;
+use brigade_wire::handshake::WorkerProgram;
 
 use crate::workers::death::Death;
 use crate::workers::limited::Limited;
@@ -90,8 +91,8 @@ struct State {
 /// A process that was started, with its connections to the host.
 struct Running {
     process: Process,
-    /// It was forked from a server of the pool.
-    is_forked: bool,
+    /// The program of the server from which it was forked; `None` if it was executed.
+    program: Option<WorkerProgram>,
     lifeline: OnceLock<GroupLifeline>,
     /// Kept open, because closing it would tell the worker that the host is gone.
     control: ControlSocket,
@@ -155,7 +156,7 @@ impl WorkerProcess {
     pub(crate) fn set_started(
         &self,
         process: Process,
-        is_forked: bool,
+        program: Option<WorkerProgram>,
         control: ControlSocket,
         streams: impl FnOnce(u32) -> WorkerStreams,
     ) -> bool {
@@ -166,7 +167,7 @@ impl WorkerProcess {
             return false;
         }
         let streams = streams(process.pid());
-        let running = Running { process, is_forked, lifeline: OnceLock::new(), control, streams };
+        let running = Running { process, program, lifeline: OnceLock::new(), control, streams };
         // Set only here, once.
         let _ = self.running.set(running);
         state.state = ProcessState::Started;
@@ -175,7 +176,12 @@ impl WorkerProcess {
 
     /// Returns `true` if it was forked from a server, and not executed.
     pub fn is_forked(&self) -> bool {
-        self.running.get().is_some_and(|running| running.is_forked)
+        self.program().is_some()
+    }
+
+    /// Returns the program of the server from which it was forked.
+    pub(crate) fn program(&self) -> Option<&WorkerProgram> {
+        self.running.get()?.program.as_ref()
     }
 
     /// Makes the whole process group end with this process. Without it, processes that tasks have

@@ -11,18 +11,17 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn hello(pool: String, folder: PathBuf) -> Hello {
+fn hello(folder: PathBuf) -> Hello {
     Hello {
         arenas: (0, 0),
         terms: Terms::default(),
-        version: 1,
         token: Token::random(),
+        asks: true,
+        given: Given::default(),
         worker: WorkerId { slot: 1, generation: 2 },
-        pool,
         message_limit: 1 << 30,
         slots: 64,
         folder,
-        lifeline: false,
         events: None,
         link: LinkKind::Ipc,
         pinned: false,
@@ -43,14 +42,15 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
 
 prop_compose! {
     fn hellos()(
-        version: u32, bytes: [u8; 16], slot: u32, generation: u32, pool: String, message_limit: u64, slots: u16,
-        folder: String, lifeline: bool, depth: u32, identity: [u8; 32], initializer: Option<u64>, finalizer: Option<u64>,
+        bytes: [u8; 16], slot: u32, generation: u32, asks: bool, message_limit: u64, slots: u16,
+        folder: String, depth: u32, identity: [u8; 32], initializer: Option<u64>, finalizer: Option<u64>,
     ) -> Hello {
         let worker = WorkerId { slot, generation };
-        let events = lifeline.then_some(EventLevel::Debug);
+        let events = asks.then_some(EventLevel::Debug);
+        let given = Given { page: events.map(|_| ()), files: Some(()), ..Given::default() };
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
-            version, token, worker, pool, message_limit, slots, lifeline, events, link, arenas, folder, pinned: true, copies: Some(Duration::from_millis(9)), max_rss: 7, max_growth: 8, sandbox: None, depth, identity,
+            token, asks, given, worker, message_limit, slots, events, link, arenas, folder, pinned: true, copies: Some(Duration::from_millis(9)), max_rss: 7, max_growth: 8, sandbox: None, depth, identity,
             preload: None, initializer, finalizer, terms: Terms { budget: 3, protection: Protection::ReadOnly },
         }
     }
@@ -60,10 +60,11 @@ prop_compose! {
     fn answers()(
         version: u32, bytes: [u8; 16], pid: u32, identity: [u8; 32], server: String, program: Option<Option<String>>,
     ) -> Answer {
-        let program = program.map(|version| ServerProgram { version });
+        let has_names = program.is_some();
+        let program = WorkerProgram { identity, has_names, version: program.flatten() };
         let arenas = pid % 2 == 1;
         let token = Token(bytes);
-        Answer { version, token, pid, identity, server, arenas, program }
+        Answer { version, token, pid, program, server, arenas }
     }
 }
 
@@ -121,9 +122,9 @@ proptest! {
 #[test]
 fn an_oversized_packet_is_refused_with_the_reason() {
     let nameless = PathBuf::from(OsString::from_vec(vec![b'/', 0xff]));
-    let error = ToWorkerControl::Hello(hello("pool".to_owned(), nameless)).encode();
+    let error = ToWorkerControl::Hello(hello(nameless)).encode();
     assert!(error.expect_err("refused").to_string().contains("UTF-8"));
-    let long = ToWorkerControl::Hello(hello("p".repeat(PACKET_LIMIT), PathBuf::new())).encode();
+    let long = ToWorkerControl::Hello(hello("p".repeat(PACKET_LIMIT).into())).encode();
     assert!(long.expect_err("refused").to_string().contains("64 KiB"));
 }
 
@@ -168,7 +169,7 @@ fn the_bytes_of_a_greeting_change_only_with_the_version() {
     };
     let greeting = Hello {
         token: Token([9; 16]),
-        lifeline: true,
+        given: Given { segment: Some(()), caller: Some(()), files: Some(()), ..Given::default() },
         events: Some(EventLevel::Debug),
         arenas: (5, 6),
         terms: Terms { budget: 7, protection: Protection::Copied },
@@ -179,8 +180,45 @@ fn the_bytes_of_a_greeting_change_only_with_the_version() {
         initializer: Some(15),
         finalizer: Some(16),
         sandbox: Some(Box::new(sandbox)),
-        ..hello("p".to_owned(), "f".into())
+        ..hello("f".into())
     };
+    let parts: [&[u8]; 13] = [
+        // The message, token, whether it asks, and what comes along.
+        &[0],
+        &[9; 16],
+        &[1],
+        &[1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1],
+        // Worker, limit and slots.
+        &[1, 2, 128, 128, 128, 128, 4, 64],
+        // Events, link, arenas and terms.
+        &[1, 3, 1, 5, 6, 7, 2],
+        // Folder, pinned, copies, limits on memory and depth.
+        &[1, b'f', 0, 1, 8, 9, 10, 11, 1],
+        &[7; 32],
+        // Preload, initializer and finalizer.
+        &[1, 14, 1, 15, 1, 16],
+        // The sandbox: namespaces, visible files, rules, own entries and capabilities.
+        &[1, 1, 1, 1, 1],
+        &[2, b'/', b'a', 1, 2, b'/', b'l', 1, b'a', 1, 0],
+        &[1, 1, 2, b'/', b'o', 5, 1, 0],
+        // Limits, and filters.
+        &[2, 1, 16, 6, 172, 2, 1, 2, 2, 18, 19, 0, 1],
+    ];
+    let packet = ToWorkerControl::Hello(greeting).encode().expect("encodes");
+    assert_eq!(packet, parts.concat());
+}
+
+#[test]
+fn descriptors_come_out_as_they_went_in() {
+    let given = Given { segment: Some(1), page: Some(2), files: Some(3), ..Given::default() };
+    let mut hello = hello(PathBuf::new());
+    assert_eq!(hello.give(given.clone()), [1, 2, 3]);
+    assert_eq!(hello.take(vec![1, 2, 3]), Some(given));
+    assert_eq!(hello.take(vec![1, 2]), None);
+}
+
+#[test]
+fn the_bytes_of_other_packets_change_only_with_the_version() {
     let request = ForkRequest {
         environment: true,
         doors: 2,
@@ -192,33 +230,9 @@ fn the_bytes_of_a_greeting_change_only_with_the_version() {
             oom_score: -2,
             ignores_hangup: true,
         },
-        hello: Some(Box::new(greeting)),
     };
-    let parts: [&[u8]; 14] = [
-        // The request: its own fields, and what the worker inherits.
-        &[2, 1, 2],
-        &[3, 1, 2, 4, 5, 1, 6, 7, 3, 1, 1],
-        // Version, token, worker, pool, limit and slots.
-        &[1],
-        &[9; 16],
-        &[1, 2, 1, b'p', 128, 128, 128, 128, 4, 64],
-        // Lifeline, events, link, arenas and terms.
-        &[1, 1, 3, 1, 5, 6, 7, 2],
-        // Folder, pinned, copies, limits on memory and depth.
-        &[1, b'f', 0, 1, 8, 9, 10, 11, 1],
-        &[7; 32],
-        // Preload, initializer and finalizer.
-        &[1, 14, 1, 15, 1, 16],
-        // The sandbox: namespaces, visible files, rules, own entries and capabilities.
-        &[1, 1, 1, 1, 1],
-        &[2, b'/', b'a', 1, 2, b'/', b'l', 1, b'a', 1, 0],
-        &[1, 1, 2, b'/', b'o', 5, 1, 0],
-        // Limits, and filters.
-        &[2, 1, 16, 6, 172, 2, 1],
-        &[2, 2, 18, 19, 0, 1],
-    ];
     let packet = ToWorkerControl::Fork(request).encode().expect("encodes");
-    assert_eq!(packet, parts.concat());
+    assert_eq!(packet, [2, 1, 2, 3, 1, 2, 4, 5, 1, 6, 7, 3, 1]);
 
     let arena = ToWorkerControl::Arena(ArenaRef { inode: 300, length: 5 });
     assert_eq!(arena.encode().expect("encodes"), [4, 172, 2, 5]);

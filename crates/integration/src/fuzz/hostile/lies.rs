@@ -5,7 +5,7 @@ use std::time::Duration;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::numbers::Unit;
 use brigade_testkit::Random;
-use brigade_wire::handshake::{Answer, FromWorkerControl, ServerProgram, Token};
+use brigade_wire::handshake::{Answer, FromWorkerControl, Token, WorkerProgram};
 use brigade_wire::segments::{self, Apart, Segment};
 use brigade_wire::shared::ArenaRef;
 use brigade_wire::{
@@ -51,10 +51,9 @@ pub(super) fn control(random: &mut Random) -> FromWorkerControl {
             version: 0,
             token: Token::random(),
             pid: 1,
-            identity: [0; 32],
+            program: WorkerProgram { identity: [0; 32], has_names: false, version: None },
             server: text(random),
             arenas: true,
-            program: None,
         }),
         _ => FromWorkerControl::Section { due: word(random) },
     }
@@ -68,7 +67,7 @@ pub(super) fn distort(answer: &mut Answer, random: &mut Random) {
         1 => answer.pid = u32::try_from(random.within(0..40_000)).unwrap_or(0),
         2 => answer.server = text(random),
         3 => answer.arenas = !answer.arenas,
-        _ => answer.program = Some(ServerProgram { version: Some(text(random)) }),
+        _ => (answer.program.has_names, answer.program.version) = (true, Some(text(random))),
     }
 }
 

@@ -21,6 +21,13 @@ pub(super) enum HandshakeError {
     Transient(String),
 }
 
+/// A reason why something could not be made, which may be possible later.
+impl From<String> for HandshakeError {
+    fn from(reason: String) -> Self {
+        Self::Transient(reason)
+    }
+}
+
 /// The phase of a worker's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {

@@ -3,9 +3,10 @@
 //! The spawner lives until every worker has ended, because the kernel sends a worker its
 //! parent-death signal when the *thread* that started it exits. Starting is fast, as it does not
 //! fork a large parent (see `brigade_sys::launch`). Each worker has an attendant thread for its
-//! handshake, unless it was greeted with the request to fork it: then it needs none.
+//! handshake, unless that waits for nothing.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -16,15 +17,15 @@ use brigade_sys::clock::now;
 use brigade_sys::control::ControlSocket;
 use brigade_sys::descriptors::fill_streams;
 use brigade_wire::WorkerId;
+use brigade_wire::slots::SlotTable;
 use crossbeam_channel::RecvTimeoutError;
 
 use crate::error::StartError;
 use crate::note;
-use crate::workers::connection::Connected;
 use crate::workers::handshake;
 use crate::workers::output::{HostEnds, Writer};
 use crate::workers::reserve::require_reserve;
-use crate::workers::starter::{Ends, Processes, Started};
+use crate::workers::starter::Processes;
 use crate::workers::supervised::Supervised;
 use crate::workers::supervisor::Orders;
 use crate::workers::thread as worker_thread;
@@ -77,16 +78,13 @@ fn started(
     processes: &mut Processes,
     process: Arc<WorkerProcess>,
 ) -> Option<Arc<WorkerProcess>> {
-    match or_refuse(owner, process.worker(), || launch(owner, processes, &process))? {
-        None => Some(process),
-        Some(connected) => {
-            let until = now().saturating_add(owner.settings().start_timeout);
-            let table = Arc::clone(&connected.connection.table);
-            processes.silent.push((Arc::clone(&process), table, until));
-            attend_or_kill(owner, &process, Some(connected));
-            None
-        }
+    if or_refuse(owner, process.worker(), || launch(owner, processes, &process))? {
+        return Some(process);
     }
+    let until = now().saturating_add(owner.settings().start_timeout);
+    let table = attend_or_kill(owner, &process, false)?;
+    processes.silent.push((process, table, until));
+    None
 }
 
 /// Gives up workers that take tasks and have not run in time. Returns the time that the next one
@@ -128,21 +126,19 @@ fn or_refuse<T>(
 }
 
 fn refuse(owner: &impl Supervised, worker: WorkerId, is_permanent: bool, reason: &str) {
-    let reason = format!("{worker} cannot be started: {reason}");
-    owner.start_failed(worker, StartError { is_permanent, reason });
+    owner.start_failed(worker, StartError::new(worker, is_permanent, reason));
 }
 
 /// The operation that failed, and its error.
 type Refusal = (&'static str, io::Error);
 
-/// Starts the process. Returns `None` if the worker was killed in the meantime, and `Some(None)` if
-/// it needs a handshake.
-#[expect(clippy::option_option, reason = "the outer one is that of `or_refuse`")]
+/// Starts the process. Returns `None` if the worker was killed in the meantime, and otherwise
+/// whether its handshake asks for something.
 fn launch(
     owner: &impl Supervised,
     processes: &mut Processes,
     process: &WorkerProcess,
-) -> Result<Option<Option<Connected>>, Refusal> {
+) -> Result<Option<bool>, Refusal> {
     if process.is_killed() {
         return Ok(None);
     }
@@ -150,7 +146,7 @@ fn launch(
     let settings = owner.settings();
     if settings.thread.is_some() {
         // The attendant starts it.
-        return Ok(Some(None));
+        return Ok(Some(true));
     }
     require_reserve().map_err(|error| ("start its attendant thread", error))?;
     fill_streams();
@@ -160,19 +156,21 @@ fn launch(
         .map_err(|error| ("make a pipe", error))?;
     let worker = process.worker();
     let doors = process.make_group(settings).map_err(|error| ("make its control group", error))?;
-    let worker_side = Ends { control: &worker_end, output: &worker_ends, doors: &doors };
-    let started = owner.start(worker, |cores| processes.start(owner, process, cores, &worker_side));
-    let started = started.map_err(|error| ("start its process", error))?;
-    let Started { process: started, is_forked, connected } = started;
+    let ours = io::stdout();
+    let stdout = worker_ends.stdout.as_ref().map_or(ours.as_fd(), AsFd::as_fd);
+    let streams = [worker_end.as_fd(), stdout, worker_ends.stderr.as_fd()];
+    let started =
+        owner.start(worker, |cores| processes.start(owner, process, cores, streams, &doors));
+    let (started, program) = started.map_err(|error| ("start its process", error))?;
     drop((worker_end, worker_ends));
     let pool = settings.pool.as_str().into();
     let attach = |pid| supervisor.output.attach(ends, Writer { pool, worker, pid });
-    if !process.set_started(started, is_forked, control, attach) {
+    if !process.set_started(started, program, control, attach) {
         return Ok(None);
     }
-    let pid = process.pid();
+    let (pid, is_forked) = (process.pid(), process.is_forked());
     note!(supervisor.output, DEBUG, %worker, pid, is_forked, "worker spawned");
-    Ok(Some(connected))
+    Ok(Some(handshake::asks(settings, process)))
 }
 
 fn start_attendant<S: Supervised>(
@@ -187,7 +185,7 @@ fn start_attendant<S: Supervised>(
         .name(format!("brigade-{}", process.worker().slot))
         .spawn(move || {
             owner.thread_began();
-            attend_or_kill(&*owner, &process, None);
+            attend_or_kill(&*owner, &process, true);
         })
         .map_err(|error| (OPERATION, error))
 }
@@ -197,31 +195,40 @@ fn start_attendant<S: Supervised>(
 fn attend_or_kill(
     owner: &impl Supervised,
     process: &Arc<WorkerProcess>,
-    greeted: Option<Connected>,
-) {
-    if catch_panic(|| attend(owner, process, greeted)).is_err() {
+    asks: bool,
+) -> Option<Arc<SlotTable>> {
+    let attended = catch_panic(|| attend(owner, process, asks));
+    attended.unwrap_or_else(|_| {
         owner.thread_panicked(process);
-    }
+        None
+    })
 }
 
-/// Does the handshake, unless the worker was greeted, and hands the worker over to the owner.
-fn attend(owner: &impl Supervised, process: &Arc<WorkerProcess>, greeted: Option<Connected>) {
+/// Does the handshake, and hands the worker over to the owner. Returns its table of task states.
+fn attend(
+    owner: &impl Supervised,
+    process: &Arc<WorkerProcess>,
+    asks: bool,
+) -> Option<Arc<SlotTable>> {
     let output = &owner.supervisor().output;
     let (worker, pid) = (process.worker(), process.pid());
-    let connected = match (greeted, owner.settings().thread) {
-        (_, Some(run)) => worker_thread::start(owner.settings(), process, run),
-        (Some(connected), None) => handshake::skip(owner, process).map(|()| connected),
-        (None, None) => handshake::run(owner, process),
+    let connected = match owner.settings().thread {
+        Some(run) => worker_thread::start(owner.settings(), process, run)
+            .map_err(|reason| StartError::new(worker, false, &reason)),
+        None => handshake::run(owner, process, asks),
     };
     match connected {
         Ok(connected) => {
             note!(output, DEBUG, %worker, pid, "worker ready");
+            let table = Arc::clone(&connected.connection.table);
             owner.connected(process, connected);
+            Some(table)
         }
         Err(failure) => {
             let cause = failure.reason.clone();
             note!(output, WARN, %worker, pid, cause, "worker did not start");
             owner.start_failed(worker, failure);
+            None
         }
     }
 }

@@ -7,14 +7,11 @@ use brigade_sys::lifeline::Lifeline;
 use super::WorkerProcess;
 
 impl WorkerProcess {
-    /// Ends the process with this one from now on.
-    pub(crate) fn set_lifeline(&self, lifeline: Lifeline) {
-        let _ = self.lifeline.set(lifeline);
-    }
-
-    /// Sets the memory for the records of crashes, and the files that may be read for them.
-    pub(crate) fn set_crash_area(&self, area: CrashArea, files: Files) {
-        let _ = self.crash_area.set((area, files));
+    /// Ends the process with this one from now on, and sets the memory for the records of its
+    /// crashes, with the files that may be read for them.
+    pub(crate) fn bind(&self, lifeline: Option<Lifeline>, crashes: Option<(CrashArea, Files)>) {
+        let _ = lifeline.map(|lifeline| self.lifeline.set(lifeline));
+        let _ = crashes.map(|crashes| self.crash_area.set(crashes));
     }
 
     pub(crate) fn crash_area(&self) -> Option<&(CrashArea, Files)> {

@@ -15,7 +15,7 @@ fn started(process: &WorkerProcess) -> io::Result<bool> {
     let (control, _) = ControlSocket::pair()?;
     let writer =
         |pid| crate::workers::output::Writer { pool: "".into(), worker: process.worker(), pid };
-    Ok(process.set_started(sleep, false, control, |pid| output.attach(ends, writer(pid))))
+    Ok(process.set_started(sleep, None, control, |pid| output.attach(ends, writer(pid))))
 }
 
 fn ordered() -> WorkerProcess {
