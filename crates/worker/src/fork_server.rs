@@ -45,20 +45,13 @@ pub(crate) fn serve(
         }
     };
     panic_capture::install();
-    let mut small_pages = 0;
-    if let Some(offset) = serve.preload {
-        let argument = SealedView::open(next()?).map_err(StartError::Argument)?;
-        send(&control, FromForkServer::Preloading)?;
-        if let Err(reason) = preload(offset, argument, serve) {
-            end(&control, FromForkServer::PreloadFailed { reason });
+    let small_pages = match serve.preload {
+        None => 0,
+        Some(offset) => {
+            let argument = SealedView::open(next()?).map_err(StartError::Argument)?;
+            preload(&control, serve, offset, argument)?
         }
-        // A copy would find locks that a thread holds which it does not have.
-        if let Err(reason) = sibling::single_thread() {
-            let reason = format!("{reason} after `preload`; end them, or use the initializer");
-            end(&control, FromForkServer::PreloadFailed { reason });
-        }
-        small_pages = huge_pages::collapse();
-    }
+    };
     // Each copy finds these.
     clock::now();
     let _ = crash::prepare();
@@ -91,11 +84,26 @@ pub(crate) fn serve(
     }
 }
 
-/// Calls `preload`. The error is one sentence.
-fn preload(offset: u64, argument: SealedView, serve: &Serve) -> Result<(), String> {
-    let host = BuildIdentity::from_bytes(serve.identity);
-    let functions = Functions::new(Named::new(), host);
-    setup::prepare(&functions, "`preload`", offset, argument)
+/// Calls `preload`, and returns the bytes of private memory that are in small pages then. Ends this
+/// process if it fails.
+fn preload(
+    control: &Control,
+    serve: &Serve,
+    offset: u64,
+    argument: SealedView,
+) -> Result<u64, StartError> {
+    send(control, FromForkServer::Preloading)?;
+    let functions = Functions::new(Named::new(), BuildIdentity::from_bytes(serve.identity));
+    let called = setup::prepare(&functions, "`preload`", offset, argument);
+    // A copy would find locks that a thread holds which it does not have.
+    let called = called.and_then(|()| {
+        sibling::single_thread()
+            .map_err(|reason| format!("{reason} after `preload`; end them, or use the initializer"))
+    });
+    match called {
+        Ok(()) => Ok(huge_pages::collapse()),
+        Err(reason) => end(control, FromForkServer::PreloadFailed { reason }),
+    }
 }
 
 /// Gives a copy of the server what the host gives to a new process, and returns its control socket.

@@ -7,6 +7,7 @@
 
 mod error;
 
+use std::io::ErrorKind;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
@@ -228,44 +229,32 @@ impl<S: Supervised> Handshake<'_, S> {
             HandshakeError::Permanent(format!("cannot encode a control message: {error}"))
         })?;
         let control = self.process.control().ok_or(HandshakeError::Gone)?;
-        control.send(&packet, descriptors).map_err(|error| self.send_failure(&error))
-    }
-
-    fn send_failure(&self, error: &std::io::Error) -> HandshakeError {
-        if matches!(
-            error.kind(),
-            std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset
-        ) {
-            // The worker closed its end; find out whether and how it ended.
-            match self.receive() {
-                Err(error) => error,
-                // Sent before the worker exited.
-                Ok(FromWorkerControl::Refused { reason }) => {
-                    HandshakeError::Permanent(format!("it refused: {reason}"))
-                }
-                Ok(_) => garbage("a message before it closed its control socket"),
+        control.send(&packet, descriptors).map_err(|error| match error.kind() {
+            // The worker closed its end: find out how it ended, or what it had sent before.
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
+                self.receive().map_or_else(|error| error, unexpected)
             }
-        } else {
-            HandshakeError::Transient(format!("cannot write to its control socket: {error}"))
-        }
+            _ => HandshakeError::Transient(format!("cannot write to its control socket: {error}")),
+        })
     }
 
     fn receive(&self) -> Result<FromWorkerControl, HandshakeError> {
         let control = self.process.control().ok_or(HandshakeError::Gone)?;
-        let mut received = control.receive(Some(self.deadline), self.process.pidfd());
-        // It is about to end, and is not killed before, so that its exit status is its own.
-        while matches!(&received, Ok(Received::Packet { bytes, .. }) if is_crash(bytes)) {
-            received = control.receive(Some(self.deadline), self.process.pidfd());
-        }
-        match received {
-            Ok(Received::Packet { bytes, .. }) => FromWorkerControl::decode(&bytes)
-                .map_err(|_| garbage("a malformed handshake message")),
-            Ok(Received::PeerDied) => Err(HandshakeError::Gone),
-            Ok(Received::Closed) => Err(self.closed()),
-            Ok(Received::TimedOut) => Err(self.too_late()),
-            Err(error) => Err(HandshakeError::Transient(format!(
-                "cannot read from its control socket: {error}"
-            ))),
+        loop {
+            return match control.receive(Some(self.deadline), self.process.pidfd()) {
+                Ok(Received::Packet { bytes, .. }) => match FromWorkerControl::decode(&bytes) {
+                    // It is about to end, and is not killed before, so that its exit status is its
+                    // own.
+                    Ok(FromWorkerControl::Crashed) => continue,
+                    message => message.map_err(|_| garbage("a malformed handshake message")),
+                },
+                Ok(Received::PeerDied) => Err(HandshakeError::Gone),
+                Ok(Received::Closed) => Err(self.closed()),
+                Ok(Received::TimedOut) => Err(self.too_late()),
+                Err(error) => Err(HandshakeError::Transient(format!(
+                    "cannot read from its control socket: {error}"
+                ))),
+            };
         }
     }
 
@@ -298,8 +287,4 @@ impl<S: Supervised> Handshake<'_, S> {
         let (limit, setting) = self.phase.limit(self.settings);
         format!("{limit:?} ({setting})")
     }
-}
-
-fn is_crash(packet: &[u8]) -> bool {
-    matches!(FromWorkerControl::decode(packet), Ok(FromWorkerControl::Crashed))
 }
