@@ -50,7 +50,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("sandbox", 1530),
     ("scheduler", 4550),
     ("status", 800),
-    ("supervisor", 4440),
+    ("supervisor", 4330),
     ("sys", 8780),
     ("task", 2600),
     ("testkit", 1000),
