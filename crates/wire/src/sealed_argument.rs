@@ -3,8 +3,8 @@
 //! ```text
 //! bytes of the buffers, each aligned | encoded argument | list of segments
 //! ```
-//! The segments are [`Segment::Argument`] at an offset in this memory. The encoding begins where the
-//! last buffer ends.
+//! The segments are [`Segment::Argument`] at an offset in this memory. The encoding begins where
+//! the last buffer ends.
 
 use std::io;
 use std::ops::Range;
