@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use async_nats::jetstream::{self, stream::Stream};
-use brigade_sys::debug_fields;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
@@ -104,7 +103,7 @@ impl ClusterMonitor {
     }
 }
 
-debug_fields!(impl ClusterMonitor { |it| queue: it.names.queue() });
+brigade_sys::debug_fields!(impl ClusterMonitor { |it| queue: it.names.queue() });
 
 async fn fetch(client: &Client, names: &Names, queue: &str) -> Result<ClusterStatus, ClusterError> {
     let jetstream = jetstream::new(client.clone());

@@ -62,11 +62,4 @@ impl fmt::Display for CoreLease {
     }
 }
 
-impl fmt::Debug for CoreLease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoreLease")
-            .field("cores", &self.cpus)
-            .field("request", &self.request)
-            .finish_non_exhaustive()
-    }
-}
+brigade_sys::debug_fields!(impl CoreLease { |it| cores: it.cpus, request: it.request });

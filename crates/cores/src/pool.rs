@@ -20,7 +20,6 @@ mod ticket;
 mod waiter;
 mod watcher;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,11 +154,4 @@ impl CorePool {
     }
 }
 
-impl fmt::Debug for CorePool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CorePool")
-            .field("cpus", self.cpus())
-            .field("free", &self.free_cpus())
-            .finish_non_exhaustive()
-    }
-}
+brigade_sys::debug_fields!(impl CorePool { |it| cpus: it.cpus(), free: it.free_cpus() });

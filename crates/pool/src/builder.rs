@@ -19,7 +19,6 @@ use brigade_base::Resource;
 use brigade_scheduler::Shutdown;
 use brigade_supervisor::{Initializer, Stdio};
 use brigade_sys::executable::EntryPoint;
-use brigade_sys::setters;
 use brigade_task::Data;
 use brigade_wire::shared::Protection;
 use brigade_worker::{finalizer_of, initializer_of};
@@ -56,7 +55,7 @@ impl Pool {
     }
 }
 
-setters! {
+brigade_sys::setters! {
     impl PoolBuilder;
 
     /// Sets the maximum number of worker processes. They start when there is work for them.

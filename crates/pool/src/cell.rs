@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use brigade_scheduler::{TaskData, TaskKey, TaskRef};
-use brigade_sys::debug_fields;
 use brigade_task::backend::{self, Backend, CompletionQueue, Content, Promise};
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, Chunk, Function, TaskId};
@@ -129,7 +128,7 @@ impl Attributes {
     }
 }
 
-debug_fields!(impl Attributes { rare });
+brigade_sys::debug_fields!(impl Attributes { rare });
 
 impl backend::Facts for Facts {
     type Argument = LargeArgument;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::{Constraints, Retry};
-use brigade_sys::{debug_fields, setters};
 use brigade_task::Data;
 use brigade_task::function::Target;
 use brigade_wire::codec;
@@ -108,7 +107,7 @@ impl TaskOptions {
     }
 }
 
-setters! {
+brigade_sys::setters! {
     impl<A: Data, R: Data> TaskBuilder<'_, A, R>;
 
     /// Limits the run time of the task.
@@ -318,7 +317,7 @@ impl<'pool, A: Data, R: Data> TaskBuilder<'pool, A, R> {
     }
 }
 
-setters! {
+brigade_sys::setters! {
     impl<A, T, E> TaskBuilder<'_, A, Result<T, E>>;
 
     /// Runs the task again if its function returns an `Err` too, as often as
@@ -336,4 +335,4 @@ pub(crate) fn label_of(target: &Target<'_>) -> Option<Arc<str>> {
     }
 }
 
-debug_fields!(impl<A, R> TaskBuilder<'_, A, R> { function, options });
+brigade_sys::debug_fields!(impl<A, R> TaskBuilder<'_, A, R> { function, options });

@@ -27,7 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
-use brigade_sys::debug_fields;
 use brigade_task::backend::Turn;
 
 use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Parker, ThreadId};
@@ -259,4 +258,4 @@ impl Drop for Seat {
     }
 }
 
-debug_fields!(impl WakeQueue { length });
+brigade_sys::debug_fields!(impl WakeQueue { length });

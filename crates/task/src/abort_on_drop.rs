@@ -4,7 +4,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use brigade_sys::debug_fields;
 use serde::de::DeserializeOwned;
 
 use crate::backend::Facts;
@@ -51,4 +50,4 @@ impl<R, F: Facts> Drop for AbortOnDrop<R, F> {
     }
 }
 
-debug_fields!(impl<R, F: Facts> AbortOnDrop<R, F> { handle });
+brigade_sys::debug_fields!(impl<R, F: Facts> AbortOnDrop<R, F> { handle });

@@ -21,7 +21,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::debug_fields;
 use brigade_sys::fork::Origin;
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_wire::TaskId;
@@ -215,4 +214,4 @@ impl<V> Callback<V> {
     }
 }
 
-debug_fields!(impl<V> Callback<V> { task });
+brigade_sys::debug_fields!(impl<V> Callback<V> { task });

@@ -7,7 +7,6 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_sys::debug_fields;
 use brigade_sys::fork::Origin;
 
 use crate::backend::{Backend, Facts};
@@ -127,7 +126,7 @@ impl<R, F: Facts> ExactSizeIterator for AsCompleted<R, F> {}
 
 impl<R, F: Facts> FusedIterator for AsCompleted<R, F> {}
 
-debug_fields! {
+brigade_sys::debug_fields! {
     impl<R, F: Facts> AsCompleted<R, F> {
         |it| pending: it.pending, total: it.handles.len()
     }

@@ -12,7 +12,6 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use brigade_base::Retry;
-use brigade_sys::{debug_fields, setters};
 use serde::de::DeserializeOwned;
 
 use crate::timeout::{NextUntil, Timeout};
@@ -130,7 +129,7 @@ impl<C: Chunks, R, T: Default> Map<C, R, T> {
     }
 }
 
-setters! {
+brigade_sys::setters! {
     impl<C: Chunks, R, T> Map<C, R, T>;
 
     /// Sets the maximum number of inputs that are taken ahead of the yielded results. Values below
@@ -245,7 +244,7 @@ impl<C: Chunks, V, E, T> Map<C, Result<V, E>, T> {
     }
 }
 
-setters! {
+brigade_sys::setters! {
     impl<C: Seeded, R, T> Map<C, R, T>;
 
     /// Sets a number of which `worker::seed()` is made in the map's tasks, together with the
@@ -256,7 +255,7 @@ setters! {
     pub fn seed(self, seed: u64) { self.chunks.set_seed(seed) }
 }
 
-setters! {
+brigade_sys::setters! {
     impl<C: Queued, R, T> Map<C, R, T>;
 
     /// Sets the priority of the items.
@@ -283,7 +282,7 @@ impl<C: Chunks, R: DeserializeOwned + 'static, T: Turn<C::Results>> NextUntil fo
     }
 }
 
-debug_fields!(impl<C: Chunks, R, T> Map<C, R, T> { chunks });
+brigade_sys::debug_fields!(impl<C: Chunks, R, T> Map<C, R, T> { chunks });
 
 #[cfg(feature = "futures")]
 mod futures {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use brigade_sys::debug_fields;
 use brigade_task::{Data, NamedFunction, SubmitError, SubmitErrorKind};
 use futures_util::StreamExt;
 
@@ -156,4 +155,8 @@ impl<'cluster> Batch<'cluster> {
     }
 }
 
-debug_fields!(impl Batch<'_> { |it| name: it.name(), is_continued: it.is_continued() });
+brigade_sys::debug_fields! {
+    impl Batch<'_> {
+        |it| name: it.name(), is_continued: it.is_continued()
+    }
+}

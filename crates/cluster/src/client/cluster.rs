@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use brigade_sys::debug_fields;
 use brigade_task::{Data, Executor, NamedFunction, SubmitError, TaskError};
 
 use super::ClusterHandle;
@@ -230,7 +229,7 @@ impl Drop for Cluster {
     }
 }
 
-debug_fields! {
+brigade_sys::debug_fields! {
     impl Cluster {
         |it| queue: it.shared.names.queue(), is_connected: it.is_connected()
     }

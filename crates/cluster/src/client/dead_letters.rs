@@ -7,7 +7,6 @@ use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::PublishErrorKind;
 use brigade_codec::chain;
-use brigade_sys::debug_fields;
 
 use super::cluster::Cluster;
 use super::server::{Server, patiently};
@@ -98,7 +97,7 @@ impl Iterator for DeadLetters<'_> {
     }
 }
 
-debug_fields!(impl DeadLetters<'_> { next });
+brigade_sys::debug_fields!(impl DeadLetters<'_> { next });
 
 impl Server {
     /// Reads dead letters from a sequence on. Leaves out those of other versions. The leader

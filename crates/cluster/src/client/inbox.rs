@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use brigade_sys::debug_fields;
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_task::TaskError;
 
@@ -43,4 +42,4 @@ impl Inbox {
     }
 }
 
-debug_fields!(impl Inbox { |it| arrived: it.arrived.lock().len() });
+brigade_sys::debug_fields!(impl Inbox { |it| arrived: it.arrived.lock().len() });

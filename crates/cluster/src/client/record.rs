@@ -5,7 +5,6 @@ use std::task::Waker;
 
 use brigade_codec::CodecError;
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::debug_fields;
 use brigade_task::TaskError;
 use brigade_task::backend::sync::AtomicBool;
 use brigade_task::backend::{self, Backend, Content, Promise, Wait};
@@ -44,7 +43,7 @@ impl Facts {
     }
 }
 
-debug_fields!(impl Facts { id, label });
+brigade_sys::debug_fields!(impl Facts { id, label });
 
 /// Stores the outcome and wakes everybody who waits for it. A second one is ignored.
 pub(super) fn complete(record: &Record, outcome: Result<Bytes, TaskError>) {

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use brigade_sys::debug_fields;
 use brigade_sys::fork::Origin as Process;
 use brigade_task::backend::Callbacks;
 use tokio::sync::mpsc::UnboundedSender;
@@ -131,4 +130,4 @@ impl Shared {
     }
 }
 
-debug_fields!(impl Shared { origin, window });
+brigade_sys::debug_fields!(impl Shared { origin, window });

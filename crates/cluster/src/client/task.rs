@@ -4,7 +4,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_sys::{debug_fields, setters};
 use brigade_task::backend::Content;
 use brigade_task::{Data, Retry, SubmitError, SubmitErrorKind};
 
@@ -37,7 +36,7 @@ pub struct ClusterTask<'cluster, A, R> {
     types: PhantomData<fn(A) -> R>,
 }
 
-setters! {
+brigade_sys::setters! {
     impl<A: Data, R: Data> ClusterTask<'_, A, R>;
 
     /// Limits the run time of the task. If it takes longer, its worker is killed, and the outcome
@@ -214,7 +213,7 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
     }
 }
 
-setters! {
+brigade_sys::setters! {
     impl<A, T, E> ClusterTask<'_, A, Result<T, E>>;
 
     /// Runs the task again if its function returns an `Err` too, as often as
@@ -223,4 +222,4 @@ setters! {
     pub fn retry_errors(self) { self.settings.retries_errors = true }
 }
 
-debug_fields!(impl<A, R> ClusterTask<'_, A, R> { name, place, settings });
+brigade_sys::debug_fields!(impl<A, R> ClusterTask<'_, A, R> { name, place, settings });

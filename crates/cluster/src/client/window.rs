@@ -2,7 +2,6 @@
 
 use std::task::{Context, Poll, Waker};
 
-use brigade_sys::debug_fields;
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_task::SubmitErrorKind;
 
@@ -98,7 +97,7 @@ impl State {
     }
 }
 
-debug_fields!(impl Window { |it| free: it.state.lock().free });
+brigade_sys::debug_fields!(impl Window { |it| free: it.state.lock().free });
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,6 @@ use std::time::Duration;
 use brigade_codec::chain;
 use brigade_pool::{Pool, Shutdown};
 use brigade_status::StatusServer;
-use brigade_sys::debug_fields;
 use brigade_sys::random;
 use std::sync::mpsc::channel;
 use tokio::runtime::{self, Runtime};
@@ -147,7 +146,7 @@ impl Drop for RunningNode {
     }
 }
 
-debug_fields!(impl RunningNode { |it| status: it.status() });
+brigade_sys::debug_fields!(impl RunningNode { |it| status: it.status() });
 
 /// The signals that end a node.
 struct Signals {

@@ -70,8 +70,4 @@ impl Drop for Ticket {
     }
 }
 
-impl std::fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ticket").field("request", &self.waiter.request).finish_non_exhaustive()
-    }
-}
+brigade_sys::debug_fields!(impl Ticket { |it| request: it.waiter.request });

@@ -1,13 +1,12 @@
 //! Settings that limit what workers may take and do.
 
 use brigade_sandbox::{CPU_MEANS, Groups, Layer, Limits, NO_GROUP, WATCHED};
-use brigade_sys::setters;
 
 use super::PoolBuilder;
 use crate::config::Config;
 use crate::error::PoolError;
 
-setters! {
+brigade_sys::setters! {
     impl PoolBuilder;
 
     /// Limits what workers and their tasks may take. A task that exceeds its memory, its processor

@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_sys::setters;
 use tracing::Level;
 
 use super::PoolBuilder;
 use crate::task_span::TraceContext;
 
-setters! {
+brigade_sys::setters! {
     impl PoolBuilder;
 
     /// Reports each task that has no outcome after this time, and again each time that it has

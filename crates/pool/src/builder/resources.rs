@@ -1,12 +1,11 @@
 //! Resources that tasks share.
 
 use brigade_base::Resource;
-use brigade_sys::setters;
 
 use super::PoolBuilder;
 use crate::Pool;
 
-setters! {
+brigade_sys::setters! {
     impl PoolBuilder;
 
     /// Declares a limited resource, such as GPUs, memory or licenses. Tasks take of it what they

@@ -5,13 +5,12 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 
 use brigade_supervisor::{Initializer, Start};
-use brigade_sys::setters;
 use brigade_task::Data;
 use brigade_worker::preload_of;
 
 use super::PoolBuilder;
 
-setters! {
+brigade_sys::setters! {
     impl PoolBuilder;
 
     /// Sets the way in which worker processes are started. Default: [`Start::Auto`].

@@ -11,7 +11,6 @@ use std::any::type_name;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use brigade_sys::debug_fields;
 use brigade_task::backend::Wait;
 use brigade_task::function::Target;
 use brigade_task::map::Turn;
@@ -167,7 +166,7 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
     }
 }
 
-debug_fields! {
+brigade_sys::debug_fields! {
     impl<I: Iterator> Chunks<'_, I> {
         |it|
         submitted: it.frames.submitted,

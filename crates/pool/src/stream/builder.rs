@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::Retry;
-use brigade_sys::{debug_fields, setters};
 use brigade_task::function::Here;
 use brigade_task::{Data, Function};
 
@@ -96,7 +95,7 @@ impl Pool {
     }
 }
 
-setters! {
+brigade_sys::setters! {
     impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R>;
 
     /// Sets whether items are delivered in the order of their ids. Default: `false`, the order of
@@ -199,7 +198,7 @@ impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R> {
     }
 }
 
-setters! {
+brigade_sys::setters! {
     impl<A, T, E> StreamBuilder<'_, A, Result<T, E>>;
 
     /// Runs a task again if its function returns an `Err` too; see
@@ -216,4 +215,4 @@ impl<A, R> Clone for StreamBuilder<'_, A, R> {
     }
 }
 
-debug_fields!(impl<A, R> StreamBuilder<'_, A, R> { settings });
+brigade_sys::debug_fields!(impl<A, R> StreamBuilder<'_, A, R> { settings });

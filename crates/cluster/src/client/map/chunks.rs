@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brigade_codec::chain;
-use brigade_sys::debug_fields;
 use brigade_task::map::{self, Queued, Setting, Turn};
 use brigade_task::{TaskError, TimedOut};
 use serde::Serialize;
@@ -294,7 +293,7 @@ impl<I: Iterator> Drop for Chunks<'_, I> {
     }
 }
 
-debug_fields! {
+brigade_sys::debug_fields! {
     impl<I: Iterator> Chunks<'_, I> {
         |it| in_flight: it.in_flight.len(), sizing: it.sizing, window: it.window
     }
