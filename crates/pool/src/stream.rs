@@ -106,29 +106,6 @@ pub struct Stream<A, R> {
 }
 
 impl<A, R> Stream<A, R> {
-    fn new(
-        shared: Arc<Shared>,
-        function: FunctionRef,
-        here: Option<Here<A, R>>,
-        settings: Settings,
-    ) -> Self {
-        let mut limits = settings.limits;
-        if settings.flat {
-            // It bounds the items instead.
-            limits.output = 0;
-        }
-        let machine = Machine::new(limits, share(&shared, &settings));
-        Self {
-            shared,
-            function,
-            here,
-            settings,
-            machine: Mutex::new(machine),
-            room: Condvar::new(),
-            arrivals: Arrivals::default(),
-        }
-    }
-
     /// Locks the machine for `act`, after hearing of the tasks that have finished, and notifies
     /// consumers if there is something for them then. May run their wakers.
     fn with_machine<T>(&self, act: impl FnOnce(&mut Machine<Task<R>>) -> T) -> T {

@@ -22,25 +22,25 @@
 macro_rules! debug_fields {
     (
         impl $(<$($parameter:ident $(: $bound:path)?),+>)? $name:ident $(<$($argument:tt),+>)? {
-            |$this:ident| $($field:ident: $value:expr),+
+            |$this:ident| $($field:ident: $value:expr),*
         }
     ) => {
         impl $(<$($parameter $(: $bound)?),+>)? ::std::fmt::Debug for $name $(<$($argument),+>)? {
             fn fmt(&self, out: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 let $this = self;
                 let mut out = out.debug_struct(stringify!($name));
-                out$(.field(stringify!($field), &$value))+.finish_non_exhaustive()
+                out$(.field(stringify!($field), &$value))*.finish_non_exhaustive()
             }
         }
     };
     (
         impl $(<$($parameter:ident $(: $bound:path)?),+>)? $name:ident $(<$($argument:tt),+>)? {
-            $($field:ident),+
+            $($field:ident),*
         }
     ) => {
         $crate::debug_fields! {
             impl $(<$($parameter $(: $bound)?),+>)? $name $(<$($argument),+>)? {
-                |this| $($field: this.$field),+
+                |_this| $($field: _this.$field),*
             }
         }
     };

@@ -57,9 +57,8 @@ where
 /// The argument is never pinned.
 impl<A, R, S> Unpin for SubmitFuture<A, R, S> {}
 
-impl<A, R, S: fmt::Debug> fmt::Debug for SubmitFuture<A, R, S> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let submission = self.task.as_ref().map(|(submission, _)| submission);
-        out.debug_struct("SubmitFuture").field("submission", &submission).finish_non_exhaustive()
+brigade_sys::debug_fields! {
+    impl<A, R, S: fmt::Debug> SubmitFuture<A, R, S> {
+        |it| submission: it.task.as_ref().map(|(submission, _)| submission)
     }
 }

@@ -209,14 +209,7 @@ impl fmt::Display for TimerClient {
     }
 }
 
-impl fmt::Debug for TimerClient {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = out.debug_struct("TimerClient");
-        out.field("address", &self.address)
-            .field("escalation", &self.escalation)
-            .finish_non_exhaustive()
-    }
-}
+brigade_sys::debug_fields!(impl TimerClient { address, escalation });
 
 impl FromStr for TimerClient {
     type Err = ClientError;

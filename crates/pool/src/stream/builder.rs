@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::Retry;
+use brigade_sys::sync::{Condvar, Mutex};
 use brigade_task::function::Here;
 use brigade_task::{Data, Function};
 
-use super::Stream;
-use super::machine::Limits;
+use super::arrivals::Arrivals;
+use super::machine::{Limits, Machine};
+use super::{Stream, share};
 use crate::Pool;
 use crate::config::require;
 use crate::error::PoolError;
@@ -194,7 +196,21 @@ impl<A: Data, R: Data + Send> StreamBuilder<'_, A, R> {
              a name"
                 .to_owned()
         })?;
-        Ok(Stream::new(Arc::clone(shared), function, here, self.settings.clone()))
+        let settings = self.settings.clone();
+        let mut limits = settings.limits;
+        if settings.flat {
+            // It bounds the items instead.
+            limits.output = 0;
+        }
+        Ok(Stream {
+            machine: Mutex::new(Machine::new(limits, share(shared, &settings))),
+            shared: Arc::clone(shared),
+            function,
+            here,
+            settings,
+            room: Condvar::new(),
+            arrivals: Arrivals::default(),
+        })
     }
 }
 

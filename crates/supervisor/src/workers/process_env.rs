@@ -1,7 +1,6 @@
 //! The environment, working directory and standard streams of worker processes.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -125,11 +124,7 @@ impl ProcessEnv {
     }
 }
 
-impl fmt::Debug for SlotVariables {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SlotVariables").finish_non_exhaustive()
-    }
-}
+brigade_sys::debug_fields!(impl SlotVariables {});
 
 /// Environment variables that tell libraries how many threads to start. They are set to the number
 /// of a worker's cores, unless the user has set them, because threads in excess of the cores only

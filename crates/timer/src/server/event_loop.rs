@@ -7,7 +7,6 @@
 //! deadline is served first. So when a deadline has passed, everything that was sent until then is
 //! read before any process is reaped; the time that counts is taken before the reading.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,13 +62,7 @@ pub(super) struct EventLoop {
     outbox: Vec<Action>,
 }
 
-impl fmt::Debug for EventLoop {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { connections, machine, .. } = self;
-        let mut out = out.debug_struct("EventLoop");
-        out.field("connections", connections).field("machine", machine).finish_non_exhaustive()
-    }
-}
+brigade_sys::debug_fields!(impl EventLoop { connections, machine });
 
 impl EventLoop {
     pub(super) fn new(

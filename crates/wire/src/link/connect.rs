@@ -103,16 +103,8 @@ pub enum ListenError {
     Failed(BoxedError),
 }
 
-impl fmt::Debug for HostEnd {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("HostEnd").finish_non_exhaustive()
-    }
-}
+brigade_sys::debug_fields!(impl HostEnd {});
 
-impl fmt::Debug for WorkerEnd {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("WorkerEnd").finish_non_exhaustive()
-    }
-}
+brigade_sys::debug_fields!(impl WorkerEnd {});
 
 brigade_sys::debug_as_text!(ListenError);
