@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 77_457;
+const SUM: usize = 76_019;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -35,8 +35,8 @@ const LONG: usize = 60;
 const BUDGETS: &[(&str, usize)] = &[
     ("base", 900),
     ("brigade", 200),
-    ("cli", 10200),
-    ("cluster", 9270),
+    ("cli", 10350),
+    ("cluster", 9050),
     ("codec", 1360),
     ("cores", 3410),
     ("crash", 1200),
@@ -44,9 +44,9 @@ const BUDGETS: &[(&str, usize)] = &[
     ("escape", 1300),
     ("integration", 5340),
     ("link-ipc", 700),
-    ("metrics", 1650),
-    ("pool", 10360),
-    ("runner", 5500),
+    ("metrics", 1550),
+    ("pool", 10030),
+    ("runner", 5230),
     ("sandbox", 1530),
     ("scheduler", 4550),
     ("status", 800),
@@ -54,13 +54,13 @@ const BUDGETS: &[(&str, usize)] = &[
     ("sys", 8780),
     ("task", 2600),
     ("testkit", 1000),
-    ("testkit-core", 300),
+    ("testkit-core", 400),
     ("testkit-sys", 230),
     ("timer", 1900),
     ("trace", 500),
     ("windows", 300),
     ("wire", 3950),
-    ("worker", 3560),
+    ("worker", 3320),
 ];
 
 const PATH: &str = "xtask/src/tidy/budget.rs";
