@@ -12,7 +12,7 @@
 
 mod descendants;
 mod ended;
-mod environment;
+pub(crate) mod environment;
 mod exit;
 mod folder;
 mod foreign;

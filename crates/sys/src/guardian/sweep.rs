@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, RawDir, Timespec, open, openat, readlinkat_raw};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use rustix::thread::nanosleep;
 
-use crate::process::has_our_numbers;
+use crate::process::{environment, has_our_numbers};
 
 /// Maximum length of a mark, its final zero byte included.
 pub(super) const LONGEST_MARK: usize = 64;
@@ -25,11 +25,6 @@ const PASSES: usize = 16;
 /// child of a process that ended meanwhile if the child's number was reached before.
 const ENOUGH: usize = 2;
 
-/// Maximum number of passes that follow a pause of a millisecond because a process was executing a
-/// program. It has no environment until the kernel has mapped the program, which takes long if that
-/// is read from a disk, and nothing announces the end of it.
-const PAUSES: usize = 500;
-
 /// Bytes of an environment that are read at once.
 const CHUNK: usize = 8 * 1024;
 
@@ -40,13 +35,14 @@ pub(super) fn kill_marked(mark: &[u8]) {
         return;
     }
     let (mut finds, mut pauses, mut in_vain) = (0, 0, 0);
-    while finds < PASSES && pauses < PAUSES && in_vain < ENOUGH {
+    while finds < PASSES && pauses < environment::PAUSES && in_vain < ENOUGH {
         let Pass { has_killed, is_unsure } = Pass::run(mark);
         in_vain = if has_killed || is_unsure { 0 } else { in_vain + 1 };
         finds += usize::from(has_killed);
         if is_unsure {
+            let tv_nsec = environment::PAUSE(pauses).subsec_nanos().into();
+            let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec });
             pauses += 1;
-            let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 });
         }
     }
 }
@@ -54,7 +50,8 @@ pub(super) fn kill_marked(mark: &[u8]) {
 #[derive(Default)]
 struct Pass {
     has_killed: bool,
-    /// `true` if a process was executing a program.
+    /// `true` if a process was executing a program. It has no environment until the kernel has
+    /// mapped the program, and nothing announces that.
     is_unsure: bool,
 }
 

@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use super::folder_of;
 
-/// Maximum number of pauses for a process that is executing a program.
-const PAUSES: usize = 500;
+/// Maximum number of pauses for a process that is executing a program. It may wait for a disk, or
+/// for a processor. Together they take 3.1 s.
+pub(crate) const PAUSES: u32 = 500;
 
-const PAUSE: Duration = Duration::from_millis(1);
+/// The length of each pause, which is counted from 0.
+pub(crate) const PAUSE: fn(u32) -> Duration = |number| Duration::from_millis(1 << (number / 100));
 
 /// Returns the environment with which a process was started, each entry with a zero byte at its
 /// end. It is empty if the process has ended, or belongs to somebody else.
 ///
 /// A process that is executing a program has none until the kernel has mapped the program, which
-/// takes long if that is read from a disk. This waits for that, for half a second.
+/// takes long if that is read from a disk. This waits for that, for three seconds.
 /// `guardian::sweep` does the same without allocating.
 pub fn environment_of(pid: u32) -> Vec<u8> {
     let file = |name: &str| folder_of(pid).join(name);
@@ -26,7 +28,7 @@ pub fn environment_of(pid: u32) -> Vec<u8> {
         fs::read_link(file("exe")).is_ok()
             && fs::read(file("cmdline")).is_ok_and(|line| line.is_empty())
     };
-    for _ in 0..PAUSES {
+    for number in 0..PAUSES {
         let found = environment();
         if !found.is_empty() {
             return found;
@@ -34,7 +36,7 @@ pub fn environment_of(pid: u32) -> Vec<u8> {
         if !is_executing() {
             break;
         }
-        thread::sleep(PAUSE);
+        thread::sleep(PAUSE(number));
     }
     // It is there by now, unless it is empty.
     environment()
