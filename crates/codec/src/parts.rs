@@ -27,6 +27,9 @@ use crate::contiguous::{Form, Prefix, from_numbers};
 use crate::error::{CodecError, MalformedParts, UntakenParts};
 use scope::{Outer, Scope, may_have_parts, untaken};
 
+/// A value has no more parts.
+pub const MAX_PARTS: usize = 64;
+
 /// The mark of a part that follows the head and is not named in it.
 pub const MARK_OF_END: Mark = [0; 16];
 

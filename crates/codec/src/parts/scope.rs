@@ -10,7 +10,7 @@ use std::mem::{ManuallyDrop, take};
 use brigade_sys::numbers::{Mark, Numbers, SharedNumbers};
 use brigade_sys::random;
 
-use super::MARK_OF_END;
+use super::{MARK_OF_END, MAX_PARTS};
 use crate::contiguous::Form;
 
 /// Packed vectors of fewer bytes are not worth a copy of their own.
@@ -18,9 +18,6 @@ use crate::contiguous::Form;
 const MIN_PART: usize = 1 << 20;
 #[cfg(test)]
 const MIN_PART: usize = 3;
-
-/// A value has no more parts.
-pub(super) const MAX_PARTS: usize = 64;
 
 thread_local! {
     /// Bytes that more parts of the value that is being encoded may have.

@@ -76,7 +76,7 @@ proptest! {
             return Ok(());
         }
         let total: usize = lengths(&parts).map(|(_, length)| length).sum();
-        prop_assert!(total <= MAX_BYTES && parts.len() <= scope::MAX_PARTS);
+        prop_assert!(total <= MAX_BYTES && parts.len() <= MAX_PARTS);
         prop_assert_eq!(joined_length(encoded.len(), lengths(&parts)), together.len());
         prop_assert_eq!(&*join(&encoded, &parts, "").unwrap(), &together);
         prop_assert_eq!(decode_in_parts::<Mixed>(&encoded, copies(&parts)).unwrap(), value);

@@ -51,11 +51,13 @@ fn main() {
             // A value in memory that it does not have, or behind a block outside of its arena.
             "offers" => answer(&mut worker, &run_frame, Some(4096), &[apart(5 << 20)]),
             "offers-beyond" => answer(&mut worker, &run_frame, Some(1 << 50), &[apart(5 << 20)]),
-            // Parts of a value that it does not have, that are larger than a message, or none.
+            // Parts of a value that it does not have, that are larger than a message, too many, or
+            // none.
             "offers-parts" => {
                 answer(&mut worker, &run_frame, Some(4096), &[apart(0), apart(5 << 20)]);
             }
             "offers-large-parts" => answer(&mut worker, &run_frame, Some(4096), &[apart(1 << 50)]),
+            "offers-many-parts" => answer(&mut worker, &run_frame, Some(4096), &[apart(0); 65]),
             "offers-no-parts" => answer(&mut worker, &run_frame, Some(4096), &[]),
             // An argument that it has got in the message.
             "wants" => want(&mut worker, &run_frame, 4096, 0),
@@ -127,7 +129,7 @@ fn name(worker: &mut Worker, frame: &Frame, buffer: Segment<'_>) {
 /// Answers with a value that has these segments, and perhaps offers it.
 fn answer(worker: &mut Worker, frame: &Frame, offer: Option<u64>, list: &[Segment<'_>]) {
     let mut payload = vec![0, 0, 0];
-    segments::append(&mut payload, list, 1 << 10).expect("room");
+    segments::append(&mut payload, list, 1 << 12).expect("room");
     let value = Segmented { location: None, offer, payload: &payload };
     worker.finish(frame, Outcome::Segmented(Box::new(value)));
 }

@@ -104,6 +104,7 @@ fn a_worker_that_lies_about_large_memory_is_killed() {
         ("offers-beyond", 1),
         ("offers-parts", 5 << 20),
         ("offers-large-parts", 5 << 20),
+        ("offers-many-parts", 5 << 20),
         ("offers-no-parts", 5 << 20),
         ("wants", 1),
         ("wants-nowhere", 5 << 20),

@@ -29,7 +29,7 @@ use super::outcome::{EventData, ended_event, finish_chunk};
 use super::owner;
 use super::shared::{Core, Shared};
 use super::spread::{self, spread};
-use crate::payload::Value;
+use crate::payload::{SegmentedValue, Value};
 
 /// The end of a copy.
 enum Copied {
@@ -149,9 +149,8 @@ impl Core {
                 }
             }
             Copied::Value(parts) => {
-                let Large::Value(Offer { mut value, finished, loan, .. }) = large else { return };
-                value.parts = parts;
-                let value = Value::Segmented(Box::new(value));
+                let Large::Value(Offer { value, finished, loan, .. }) = large else { return };
+                let value = Value::Segmented(Box::new(SegmentedValue { parts, ..value }));
                 self.end_task(worker, &finished, value, shared, deferred);
                 drop(loan);
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::payload::{KeptParts, Owed, SegmentedValue};
 use brigade_supervisor::WorkerProcess;
 use brigade_sys::arena::{Loan, MAX_OFFERED, ResultView};
-use brigade_wire::codec::parts::joined_length;
+use brigade_wire::codec::parts::{MAX_PARTS, joined_length};
 use brigade_wire::segments::Apart;
 use brigade_wire::{Finished, Outcome, Wanted};
 
@@ -90,12 +90,13 @@ impl Offer {
         results: Option<&Arc<ResultView>>,
         limit: usize,
     ) -> Result<Self, String> {
-        let lengths = apart.iter().map(|part| (part.mark, part.length));
+        let lengths = apart.iter().map(|it| (it.mark, it.length));
         let length = joined_length(value.encoded.len(), lengths);
         let block = usize::try_from(block).ok();
         let results = results.filter(|results| results.reaches());
         let loan = results.zip(block).and_then(|(results, block)| results.loan_buffer(block, 0));
-        let is_right = is_task && !apart.is_empty() && length <= limit.min(MAX_OFFERED);
+        let has_parts = (1..=MAX_PARTS).contains(&apart.len());
+        let is_right = is_task && has_parts && length <= limit.min(MAX_OFFERED);
         let loan = loan.filter(|_| is_right).ok_or("made an offer that is out of bounds")?;
         let finished = Finished { outcome: Outcome::Value(&[]), ..*finished };
         Ok(Self { value, apart, loan, finished })

@@ -1,7 +1,6 @@
 //! Encoded values on the host.
 
 use std::any::{TypeId, type_name};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use brigade_sys::arena::Loan;
@@ -52,9 +51,8 @@ impl SegmentedValue {
         if parts.is_empty() {
             return import(buffers, || encoded.decode_again());
         }
-        let joined =
-            encoded.with_bytes(|head| join(head, parts, type_name::<R>()).map(Cow::into_owned));
-        import(buffers, || codec::decode(&joined?))
+        let decode = |head: &[u8]| codec::decode(&join(head, parts, type_name::<R>())?);
+        import(buffers, || encoded.with_bytes(decode))
     }
 
     fn is_err(&self) -> bool {

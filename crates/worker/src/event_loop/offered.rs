@@ -26,7 +26,10 @@ impl Store<'_> {
         let Some(parts) = parts.as_deref_mut() else { return Ok(None) };
         if !parts.is_empty() {
             let lengths = parts.iter().map(|(mark, part)| (*mark, part.as_bytes().len()));
-            let offer = self.offer(joined_length(result.len(), lengths).max(OFFERED));
+            // A refused offer would release the buffers of the value, which come once more.
+            let is_alone = segments::split(result).is_ok_and(|(_, all)| all.len() == parts.len());
+            let length = joined_length(result.len(), lengths).max(OFFERED);
+            let offer = if is_alone { self.offer(length) } else { None };
             if offer.is_none() {
                 put_in(result, parts, *limit)?;
             }
