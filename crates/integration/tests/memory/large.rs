@@ -137,8 +137,10 @@ fn dies_soon((size, turns): (usize, u32)) -> Vec<u8> {
 fn a_value_arrives_whole_or_its_worker_has_died() {
     let pool = builder(2).restart_budget(1000, Duration::from_secs(1)).build().unwrap();
     let _watchdog = Watchdog::new("workers that die", Duration::from_secs(60 * PATIENCE));
-    let mut died = 0;
-    for turn in 0..40_u32 {
+    let (mut died, mut turn) = (0, 0_u32);
+    // A busy machine needs more turns until a worker is dead in time.
+    while turn < 40 || died == 0 {
+        turn += 1;
         // A worker has to learn first that it may offer, and its last one may be about to end.
         let warm_up = || outcome(pool.submit(pattern, (OFFERED, 1)).unwrap());
         assert!((0..10).any(|_| warm_up().is_ok()), "no worker lives");
@@ -151,7 +153,6 @@ fn a_value_arrives_whole_or_its_worker_has_died() {
             }
         }
     }
-    assert!(died > 0, "no worker died before its value was copied");
 }
 
 /// Returns a number that depends on all parts of the bytes.
