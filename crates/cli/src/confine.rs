@@ -14,7 +14,7 @@ use crate::arguments::{LimitOptions, SandboxOptions};
 /// The level of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Level {
+pub(crate) enum SandboxLevel {
     /// No connections to other machines
     NoNetwork,
     /// Neither connections nor changes of files and of the system

@@ -20,13 +20,13 @@ pub(crate) use commands::Commands;
 use entry::Specification;
 use file::jobs_of_json_line;
 pub(crate) use file::{Format, JsonError, jobs_of_toml};
-pub(crate) use groups::{Groups, Sharing, TooLong};
+pub(crate) use groups::{Groups, RowSharing, TooLong};
 pub(crate) use jobs::Jobs;
 pub(crate) use lists::{Combinations, Dimension, check as check_lists, cycled, linked};
 pub(crate) use records::LineRows;
-pub(crate) use rows::{Columns, OpenQuote, Row, RowReader, Rules, Trim};
+pub(crate) use rows::{Columns, OpenQuote, Row, RowReader, RowRules, Trim};
 pub(crate) use shuffle::shuffled;
-pub(crate) use sources::{Contents, List, ListError, Separators, split};
+pub(crate) use sources::{List, ListError, ListOrigin, Separators, split};
 pub(crate) use stream::{Framing, Lines, ReadAhead, receive};
 
 use std::error::Error;

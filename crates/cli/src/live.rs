@@ -14,19 +14,19 @@ use miette::{Report, miette};
 use parking_lot::Mutex;
 
 use crate::top::address;
-use record::RunRecord;
+use record::LiveRecord;
 
 /// A live view of a run. Dropping it ends the server.
 #[derive(Debug)]
 pub(crate) struct LiveView {
-    record: Arc<Mutex<RunRecord>>,
+    record: Arc<Mutex<LiveRecord>>,
     server: StatusServer,
 }
 
 impl LiveView {
     /// Serves the run at an address: a host and a port, or only a port.
     pub(crate) fn serve(address: &str, runner: &Runner) -> Result<Self, Report> {
-        let record = Arc::new(Mutex::new(RunRecord::new(runner.slots().get())));
+        let record = Arc::new(Mutex::new(LiveRecord::new(runner.slots().get())));
         let subject = Subject(Arc::clone(&record));
         let address = address::resolve(address)?;
         let server = StatusServer::serve(address, subject).map_err(|error| match error {
@@ -51,7 +51,7 @@ impl LiveView {
     }
 }
 
-struct Subject(Arc<Mutex<RunRecord>>);
+struct Subject(Arc<Mutex<LiveRecord>>);
 
 impl Source for Subject {
     fn snapshot(&self) -> Option<PoolSnapshot> {

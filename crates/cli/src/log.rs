@@ -36,7 +36,7 @@ pub(crate) fn install(command: &Command) -> Result<(), Report> {
     };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| Lines)
+        .with_writer(|| EventLines)
         .with_ansi(false)
         .without_time()
         .finish();
@@ -72,9 +72,9 @@ pub(crate) fn release() {
 }
 
 /// The writer of events. Each write is a whole line.
-struct Lines;
+struct EventLines;
 
-impl Write for Lines {
+impl Write for EventLines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match &mut *HELD.lock() {
             Some(held) if held.len() + line.len() <= LONGEST => held.extend_from_slice(line),

@@ -100,9 +100,9 @@ impl Blocks {
             Sharing::ToTheNext => Some(BlockStreams::new(slots)),
             Sharing::InTurns => Some(BlockStreams::in_step(slots)),
         };
-        let share = streams.clone().map(|streams| Share { streams, slots, given: 0 });
+        let share = streams.clone().map(|streams| SharedBlocks { streams, slots, given: 0 });
         let (theirs, ahead) = (gate.clone(), Arc::clone(&read_ahead));
-        let thread = Reader { gate: theirs, ahead, sender, stopper, share };
+        let thread = PipeReader { gate: theirs, ahead, sender, stopper, share };
         thread::spawn(move || thread.run(reader, cut));
         Self { receiver, command, gate, streams, read_ahead }
     }
@@ -145,23 +145,23 @@ impl Drop for Blocks {
 }
 
 /// The state of the thread that reads.
-struct Reader {
+struct PipeReader {
     gate: Gate,
     ahead: Arc<ReadAhead>,
     sender: Sender<io::Result<Stdin>>,
     stopper: Stopper,
-    share: Option<Share>,
+    share: Option<SharedBlocks>,
 }
 
 /// The state of blocks that are shared out among a number of jobs.
-struct Share {
+struct SharedBlocks {
     streams: BlockStreams,
     slots: usize,
     /// Number of blocks given to jobs.
     given: usize,
 }
 
-impl Reader {
+impl PipeReader {
     fn run(mut self, reader: impl Read, cut: Cut) {
         match self.read(reader, cut) {
             Ok(()) => self.ahead.is_complete.store(true, Ordering::SeqCst),
@@ -169,7 +169,7 @@ impl Reader {
             Err(error) => drop(self.sender.send(Err(error))),
         }
         let Self { sender, stopper, share, .. } = self;
-        if let Some(Share { streams, .. }) = share {
+        if let Some(SharedBlocks { streams, .. }) = share {
             streams.end();
         }
         drop(sender);
@@ -228,7 +228,7 @@ impl Reader {
     /// nobody wants more blocks.
     fn share(&mut self, header: &[u8], block: &[u8], sharing: Sharing) -> bool {
         let Some(block) = self.block(&[block], 0) else { return false };
-        let Some(Share { streams, slots, given }) = &mut self.share else { return false };
+        let Some(SharedBlocks { streams, slots, given }) = &mut self.share else { return false };
         let (index, is_first) = (*given % *slots, *given < *slots);
         *given += 1;
         let goes_on = if is_first || sharing == Sharing::InTurns {

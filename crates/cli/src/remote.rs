@@ -18,7 +18,7 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments::{JobCount, Run};
 use crate::each::Each;
-use tasks::{Settings, Tasks};
+use tasks::{RemoteTasks, Settings};
 
 /// The number of jobs that are in the queue at once. More would block the run in a submission.
 const MAX_JOBS: usize = 1_000;
@@ -112,7 +112,7 @@ impl RemoteRun {
         let cluster = cluster.ok_or_else(|| miette!("the cluster is not connected"))?;
         let opened = cluster.batch(&batch).into_diagnostic();
         let batch = opened.wrap_err("cannot use the batch")?;
-        let tasks = Tasks::new(batch, settings, runner.stopper()).into_diagnostic();
+        let tasks = RemoteTasks::new(batch, settings, runner.stopper()).into_diagnostic();
         let mut tasks = tasks.wrap_err("cannot use the batch")?;
         // Not joined: asking the nodes takes a second.
         drop(

@@ -60,12 +60,12 @@ enum Replacement {
     /// `{%}`
     Slot,
     /// `{}`, `{2}`, `{.}`, `{2.}` and so on.
-    Argument(Position, Part),
+    Argument(ArgumentPosition, Part),
 }
 
 /// The arguments that a replacement string stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Position {
+pub(crate) enum ArgumentPosition {
     /// `{}`: all
     Each,
     /// `{2}`
@@ -87,18 +87,18 @@ pub(crate) enum TemplateError {
     #[error(
         "`{{{position}}}` refers to an argument that does not exist: each job has only {arguments}"
     )]
-    NoSuchArgument { position: Position, arguments: usize },
+    NoSuchArgument { position: ArgumentPosition, arguments: usize },
     /// It refers to an argument that a job does not have.
     #[error(
         "job {number} has only {arguments} arguments, but the command contains `{{{position}}}`"
     )]
-    MissingArgument { number: u64, position: Position, arguments: usize },
+    MissingArgument { number: u64, position: ArgumentPosition, arguments: usize },
     /// The number of arguments differs from job to job.
     #[error(
         "`{{{position}}}` cannot be used with -X, -m or --xargs, which give each job as many arguments as possible; limit \
          them with -n or -N, or use {{}}"
     )]
-    OpenEnded { position: Position },
+    OpenEnded { position: ArgumentPosition },
     /// It is one of GNU parallel's.
     #[error("GNU parallel's `{{{inner}}}` is not available in brigade: {advice}")]
     Unavailable { inner: String, advice: &'static str },
@@ -113,7 +113,7 @@ impl Template {
         let has_replacements =
             words.iter().flatten().any(|segment| segment.replacement().is_some());
         if !has_replacements && grammar.arguments != Some(0) && !grammar.appends_nothing {
-            let argument = Replacement::Argument(Position::Each, Part::Whole);
+            let argument = Replacement::Argument(ArgumentPosition::Each, Part::Whole);
             words.push(vec![Segment::Replacement(argument)]);
         }
         Self::new(words, grammar)
@@ -211,14 +211,13 @@ impl Template {
                 .iter()
                 .map(|segment| match segment {
                     Segment::Text(text) if is_repeated => text.len(),
-                    Segment::Replacement(Replacement::Argument(Position::Each, part)) => {
+                    Segment::Replacement(Replacement::Argument(ArgumentPosition::Each, part)) => {
                         self.quoted(*part, argument).len() + usize::from(!is_repeated)
                     }
-                    Segment::Replacement(Replacement::Argument(Position::First(at), part))
-                        if *at == index + 1 =>
-                    {
-                        self.quoted(*part, argument).len()
-                    }
+                    Segment::Replacement(Replacement::Argument(
+                        ArgumentPosition::First(at),
+                        part,
+                    )) if *at == index + 1 => self.quoted(*part, argument).len(),
                     _ => 0,
                 })
                 .sum();
@@ -278,7 +277,7 @@ impl Filling<'_> {
         for segment in segments {
             match segment {
                 Segment::Text(text) => word.extend_from_slice(text),
-                Segment::Replacement(Replacement::Argument(Position::Each, part)) => {
+                Segment::Replacement(Replacement::Argument(ArgumentPosition::Each, part)) => {
                     for (index, argument) in each.iter().enumerate() {
                         if index > 0 {
                             cut.push(std::mem::take(&mut word));
@@ -309,12 +308,12 @@ impl Filling<'_> {
         Ok(cut)
     }
 
-    fn argument(&self, position: Position) -> Result<Option<&OsString>, TemplateError> {
+    fn argument(&self, position: ArgumentPosition) -> Result<Option<&OsString>, TemplateError> {
         let arguments = self.arguments.len();
         let index = match position {
-            Position::Each => None,
-            Position::First(first) => first.checked_sub(1),
-            Position::Last(last) => arguments.checked_sub(last),
+            ArgumentPosition::Each => None,
+            ArgumentPosition::First(first) => first.checked_sub(1),
+            ArgumentPosition::Last(last) => arguments.checked_sub(last),
         };
         let argument = index.and_then(|index| self.arguments.get(index));
         if argument.is_none() && !self.template.is_lenient {
@@ -368,11 +367,11 @@ impl Segment {
     }
 
     fn is_each(&self) -> bool {
-        matches!(self, Self::Replacement(Replacement::Argument(Position::Each, _)))
+        matches!(self, Self::Replacement(Replacement::Argument(ArgumentPosition::Each, _)))
     }
 }
 
-impl Position {
+impl ArgumentPosition {
     fn is_within(self, arguments: usize) -> bool {
         match self {
             Self::Each => true,
@@ -382,7 +381,7 @@ impl Position {
 }
 
 /// Writes the number as in a replacement string.
-impl fmt::Display for Position {
+impl fmt::Display for ArgumentPosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Each => Ok(()),

@@ -22,7 +22,7 @@ use crossbeam_channel::unbounded;
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use ratatui::DefaultTerminal;
 
-use app::{App, Next};
+use app::{App, NextStep};
 
 pub(crate) use cluster::{is_cluster, show as show_cluster};
 
@@ -43,7 +43,7 @@ pub(crate) fn show(address: &str) -> Result<u8, Report> {
         .into_diagnostic()
         .wrap_err("cannot start a thread")?;
     let mut terminal =
-        Screen(ratatui::try_init().into_diagnostic().wrap_err("cannot set up the terminal")?);
+        TopScreen(ratatui::try_init().into_diagnostic().wrap_err("cannot set up the terminal")?);
     input::keys(&sender).into_diagnostic().wrap_err("cannot start a thread")?;
     let mut app = App::new(address);
     loop {
@@ -52,9 +52,9 @@ pub(crate) fn show(address: &str) -> Result<u8, Report> {
         let Ok(message) = messages.recv() else { return Ok(0) };
         for message in std::iter::once(message).chain(messages.try_iter()) {
             match app.take(message) {
-                Next::Draw => {}
-                Next::Ask(slot) => follow::ask(address, slot, sender.clone()),
-                Next::End => return Ok(0),
+                NextStep::Draw => {}
+                NextStep::Ask(slot) => follow::ask(address, slot, sender.clone()),
+                NextStep::End => return Ok(0),
             }
         }
     }
@@ -62,9 +62,9 @@ pub(crate) fn show(address: &str) -> Result<u8, Report> {
 
 /// The terminal in the state that drawing needs. Dropping it restores the user's; a panic does so
 /// too, through the hook that `try_init` has installed.
-struct Screen(DefaultTerminal);
+struct TopScreen(DefaultTerminal);
 
-impl Drop for Screen {
+impl Drop for TopScreen {
     fn drop(&mut self) {
         ratatui::restore();
     }

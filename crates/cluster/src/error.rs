@@ -6,7 +6,7 @@ use brigade_pool::PoolError;
 use crate::names::NameError;
 
 /// The source of an error, of any type.
-type Cause = Box<dyn std::error::Error + Send + Sync>;
+type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The reason why a cluster or a node cannot work.
 #[derive(thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum ClusterError {
         url: String,
         /// The cause.
         #[source]
-        source: Cause,
+        source: SourceError,
     },
     /// The server refused the user, the token or the credentials.
     #[error("cannot log in at {url}: {remedy}")]
@@ -30,7 +30,7 @@ pub enum ClusterError {
         remedy: String,
         /// The cause.
         #[source]
-        source: Cause,
+        source: SourceError,
     },
     /// The server or this program refused the certificates of the other side.
     #[error("cannot make a TLS connection to {url}: {remedy}")]
@@ -41,7 +41,7 @@ pub enum ClusterError {
         remedy: String,
         /// The cause.
         #[source]
-        source: Cause,
+        source: SourceError,
     },
     /// The server lacks something that clusters need.
     #[error("the server cannot be used: {reason}")]
@@ -70,7 +70,7 @@ pub enum ClusterError {
         operation: &'static str,
         /// The cause.
         #[source]
-        source: Cause,
+        source: SourceError,
     },
     /// The server refused a message because this login may not use its subject.
     #[error("{reason}: give it the permission, as in docs/deploy/permissions.conf")]
@@ -105,7 +105,7 @@ pub enum ClusterError {
         operation: &'static str,
         /// The cause.
         #[source]
-        source: Cause,
+        source: SourceError,
     },
     /// The local pool of a node could not be built, or cannot run tasks.
     #[cfg(feature = "node")]
@@ -117,11 +117,11 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    pub(crate) fn server(operation: &'static str, cause: impl Into<Cause>) -> Self {
+    pub(crate) fn server(operation: &'static str, cause: impl Into<SourceError>) -> Self {
         Self::Server { operation, source: cause.into() }
     }
 
-    pub(crate) fn system(operation: &'static str, cause: impl Into<Cause>) -> Self {
+    pub(crate) fn system(operation: &'static str, cause: impl Into<SourceError>) -> Self {
         Self::System { operation, source: cause.into() }
     }
 }

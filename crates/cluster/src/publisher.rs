@@ -7,7 +7,7 @@
 //! publish ends without one only when its owner [gives it up](Publisher::give_up).
 //!
 //! A refusal because of the expected sequence may be caused by an earlier attempt of the same
-//! publish, whose answer was lost; see [`Refusal::is_retried`].
+//! publish, whose answer was lost; see [`PublishRefusal::is_retried`].
 
 mod outstanding;
 mod verdict;
@@ -51,7 +51,7 @@ pub(crate) struct Publication {
 pub(crate) struct Answer<T> {
     /// The tag that the publish was given.
     pub(crate) tag: T,
-    pub(crate) result: Result<Stored, Refusal>,
+    pub(crate) result: Result<Stored, PublishRefusal>,
     /// The message, which may be published again.
     pub(crate) publication: Publication,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Stored {
 
 /// The stream has not stored the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct PublishRefusal {
     pub(crate) kind: RefusalKind,
     /// `true` if the message was sent more than once, so that an earlier attempt may have been
     /// stored.
@@ -237,7 +237,7 @@ impl<T> Publisher<T> {
 impl<T> Entry<T> {
     fn with(self, result: Result<Stored, RefusalKind>) -> Answer<T> {
         let Self { tag, publication, is_retried, .. } = self;
-        let result = result.map_err(|kind| Refusal { kind, is_retried });
+        let result = result.map_err(|kind| PublishRefusal { kind, is_retried });
         Answer { tag, result, publication }
     }
 }

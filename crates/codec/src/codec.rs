@@ -62,7 +62,7 @@ pub(crate) fn encode_here<T: Serialize + 'static>(
         encode_contiguous(prefix, numbers.as_bytes(), into, limit)
     } else {
         let is_empty = size_of::<T>() == 0;
-        postcard::serialize_with_flavor(value, &mut Bounded::new(into, limit, is_empty))
+        postcard::serialize_with_flavor(value, &mut BoundedVec::new(into, limit, is_empty))
     };
     match result {
         Ok(()) => Ok(()),
@@ -85,7 +85,7 @@ fn not_encoded<T: Serialize>(value: &T, error: postcard::Error, limit: usize) ->
 
 /// Returns `true` if this is the serializer of [`encode_here`].
 pub(crate) fn is_own<S>() -> bool {
-    type_name::<S>() == type_name::<&mut postcard::Serializer<&mut Bounded<'_>>>()
+    type_name::<S>() == type_name::<&mut postcard::Serializer<&mut BoundedVec<'_>>>()
 }
 
 /// Returns `true` if these are the first bytes of an encoded `Result` that is an `Err`.
@@ -158,7 +158,7 @@ pub fn chain(error: &dyn Error) -> String {
 ///
 /// It is longer than what was written, by zeros that the next bytes replace. So a byte takes a
 /// comparison and a store, and the length of the `Vec` changes once per value.
-struct Bounded<'a> {
+struct BoundedVec<'a> {
     into: &'a mut Vec<u8>,
     /// Length of what was written. [`OVERFLOWED`] once something did not fit: never reset, so that
     /// a `Serialize` that continues after an error cannot produce bytes with a gap.
@@ -170,7 +170,7 @@ struct Bounded<'a> {
 /// No `Vec` has bytes behind this.
 const OVERFLOWED: usize = usize::MAX;
 
-impl<'a> Bounded<'a> {
+impl<'a> BoundedVec<'a> {
     /// Begins a value that may be as large as the limit. `is_empty` values get no room in advance.
     #[inline]
     fn new(into: &'a mut Vec<u8>, limit: usize, is_empty: bool) -> Self {
@@ -252,7 +252,7 @@ fn grow(into: &mut Vec<u8>, count: usize, left: usize) {
 
 /// By reference: a processor stalls when it moves a structure that was just written in smaller
 /// parts.
-impl Flavor for &mut Bounded<'_> {
+impl Flavor for &mut BoundedVec<'_> {
     type Output = ();
 
     #[inline]
@@ -308,7 +308,7 @@ fn encode_contiguous(
     into: &mut Vec<u8>,
     limit: usize,
 ) -> postcard::Result<()> {
-    let mut bounded = Bounded::new(into, limit, true);
+    let mut bounded = BoundedVec::new(into, limit, true);
     // Length and bytes take one allocation; a value that does not fit allocates nothing.
     bounded.make_room(bytes.len().saturating_add(prefix.as_slice().len()))?;
     into.extend_from_slice(prefix.as_slice());

@@ -45,7 +45,9 @@ fn advice(error: postcard::Error) -> Box<dyn std::error::Error + Send + Sync> {
     let names = "its encoding has no names of fields and types, which `untagged`, `tag`, `flatten` \
                  and types such as `serde_json::Value` need: use none of them, or send it as text";
     match error {
-        Error::WontImplement | Error::SerializeSeqLengthUnknown => Reason(names.to_owned()).into(),
+        Error::WontImplement | Error::SerializeSeqLengthUnknown => {
+            TextError(names.to_owned()).into()
+        }
         Error::DeserializeUnexpectedEnd
         | Error::DeserializeBadBool
         | Error::DeserializeBadOption
@@ -55,7 +57,7 @@ fn advice(error: postcard::Error) -> Box<dyn std::error::Error + Send + Sync> {
                 "the bytes have other fields than the type ({error}): each side needs the same \
                  type, without `skip_serializing_if`"
             );
-            Reason(text).into()
+            TextError(text).into()
         }
         error => error.into(),
     }
@@ -63,29 +65,29 @@ fn advice(error: postcard::Error) -> Box<dyn std::error::Error + Send + Sync> {
 
 /// An error that keeps its text.
 #[derive(Debug)]
-pub(crate) struct Reason(String);
+pub(crate) struct TextError(String);
 
-impl fmt::Display for Reason {
+impl fmt::Display for TextError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Reason {}
+impl std::error::Error for TextError {}
 
-impl ser::Error for Reason {
+impl ser::Error for TextError {
     fn custom<T: fmt::Display>(text: T) -> Self {
         Self(text.to_string())
     }
 }
 
-impl de::Error for Reason {
+impl de::Error for TextError {
     fn custom<T: fmt::Display>(text: T) -> Self {
         Self(text.to_string())
     }
 }
 
-impl From<postcard::Error> for Reason {
+impl From<postcard::Error> for TextError {
     fn from(error: postcard::Error) -> Self {
         Self(error.to_string())
     }

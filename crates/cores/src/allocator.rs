@@ -21,7 +21,7 @@ use std::sync::Arc;
 use crate::bits::Bits;
 use crate::request::{CoreRequest, Policy, Smt};
 pub(crate) use layout::Layout;
-use placement::Shape;
+use placement::PlacementShape;
 use view::View;
 
 /// The free cpus and cores of a machine.
@@ -33,7 +33,7 @@ pub(crate) struct Allocator {
     free_cores: Bits,
     /// Cache of the placements that recent strict requests would get if everything were free, which
     /// does not depend on the state.
-    ideals: RefCell<Vec<(CoreRequest, Shape)>>,
+    ideals: RefCell<Vec<(CoreRequest, PlacementShape)>>,
 }
 
 /// Size of that cache. A pool sees few different requests, and searching a longer list would cost
@@ -170,10 +170,10 @@ impl Allocator {
             if ideals.len() == MAX_IDEALS {
                 ideals.clear();
             }
-            ideals.push((*request, Shape::of(view, &policy(view, &all, count))));
+            ideals.push((*request, PlacementShape::of(view, &policy(view, &all, count))));
             ideals.len() - 1
         });
-        let (got, ideal) = (Shape::of(view, &chosen), &ideals[at].1);
+        let (got, ideal) = (PlacementShape::of(view, &chosen), &ideals[at].1);
         let as_good = match request.policy {
             Policy::Scatter => got.is_as_spread_as(ideal),
             Policy::Compact | Policy::Contiguous => got.is_as_compact_as(ideal),

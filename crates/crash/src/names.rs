@@ -15,7 +15,7 @@ use crate::files::{Module, Modules};
 use crate::foreign::Sections;
 use crate::frame::{Frame, place};
 use crate::mapping::{self, Mapping};
-use crate::unwind::Call;
+use crate::unwind::UnwoundCall;
 
 /// The debug information of files that this process has loaded too. They are few, and stay.
 static LOADED: Mutex<Option<HashMap<PathBuf, Option<Loader>>>> = Mutex::new(None);
@@ -24,8 +24,8 @@ static LOADED: Mutex<Option<HashMap<PathBuf, Option<Loader>>>> = Mutex::new(None
 const MAX_COPIES: usize = 8;
 
 /// Returns the frames of the calls, with those of inlined functions.
-pub(crate) fn frames(modules: &Modules, mappings: &[Mapping], calls: &[Call]) -> Vec<Frame> {
-    let module = |call: &Call| modules.find(mapping::find(mappings, call.address)?);
+pub(crate) fn frames(modules: &Modules, mappings: &[Mapping], calls: &[UnwoundCall]) -> Vec<Frame> {
+    let module = |call: &UnwoundCall| modules.find(mapping::find(mappings, call.address)?);
     let mut copies = HashMap::new();
     for module in calls.iter().filter_map(module) {
         if let Module::Foreign(path) = module
@@ -39,7 +39,7 @@ pub(crate) fn frames(modules: &Modules, mappings: &[Mapping], calls: &[Call]) ->
         Some((path, (sections, catch_panic(|| sections.context()).ok().flatten())))
     });
     let foreign: HashMap<_, _> = foreign.collect();
-    let functions = |call: &Call, bare: &Frame| match module(call)? {
+    let functions = |call: &UnwoundCall, bare: &Frame| match module(call)? {
         Module::Own(mapping) => {
             let mut files = LOADED.lock();
             let file = files.get_or_insert_default().entry(mapping.file());

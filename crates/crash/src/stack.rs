@@ -16,7 +16,7 @@ use crate::frame::{self, Frame, place};
 use crate::mapping::Mapping;
 use crate::registers::instruction;
 #[cfg(feature = "backtrace")]
-use crate::unwind::{self, Call};
+use crate::unwind::{self, UnwoundCall};
 
 /// Bytes of records that are kept until somebody looks at their stacks. Beyond that a stack has
 /// only its innermost frame: a program that collects errors and never prints them would otherwise
@@ -34,10 +34,10 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 /// to a tenth of a second, because the debug information of the program is read.
 #[derive(Clone)]
 pub struct Stack {
-    inner: Arc<Inner>,
+    inner: Arc<StackInner>,
 }
 
-struct Inner {
+struct StackInner {
     thread: u32,
     thread_name: String,
     is_main: bool,
@@ -71,7 +71,7 @@ impl Stack {
             is_partial = true;
         }
         record.maps = Vec::new();
-        let inner = Inner {
+        let inner = StackInner {
             thread: record.thread,
             thread_name: mem::take(&mut record.thread_name),
             is_main: record.thread == record.process,
@@ -134,7 +134,7 @@ impl Drop for Kept {
 fn resolve(kept: &Kept) -> Vec<Frame> {
     let modules = Modules::new(kept.files);
     let calls = catch_panic(|| unwind::calls(&modules, &kept.record, &kept.mappings));
-    let calls = calls.unwrap_or_else(|_| vec![Call { address: instruction(&kept.record) }]);
+    let calls = calls.unwrap_or_else(|_| vec![UnwoundCall { address: instruction(&kept.record) }]);
     crate::names::frames(&modules, &kept.mappings, &calls)
 }
 
@@ -171,7 +171,7 @@ impl fmt::Debug for Stack {
 /// A stack on its way to another program.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Stack")]
-struct Portable {
+struct PortableStack {
     thread: u32,
     thread_name: String,
     is_main: bool,
@@ -182,8 +182,8 @@ struct Portable {
 /// Finds the frames, because the bytes of the stack stay here.
 impl Serialize for Stack {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Inner { thread, thread_name, is_main, is_partial, .. } = &*self.inner;
-        let portable = Portable {
+        let StackInner { thread, thread_name, is_main, is_partial, .. } = &*self.inner;
+        let portable = PortableStack {
             thread: *thread,
             thread_name: thread_name.clone(),
             is_main: *is_main,
@@ -196,11 +196,11 @@ impl Serialize for Stack {
 
 impl<'de> Deserialize<'de> for Stack {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Portable { thread, thread_name, is_main, is_partial, frames } =
-            Portable::deserialize(deserializer)?;
+        let PortableStack { thread, thread_name, is_main, is_partial, frames } =
+            PortableStack::deserialize(deserializer)?;
         let frames = OnceLock::from(frames);
         let record = Mutex::new(None);
-        let inner = Inner { thread, thread_name, is_main, is_partial, frames, record };
+        let inner = StackInner { thread, thread_name, is_main, is_partial, frames, record };
         Ok(Self { inner: Arc::new(inner) })
     }
 }

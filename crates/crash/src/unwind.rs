@@ -24,7 +24,7 @@ use crate::registers::{FRAME_POINTER, instruction, register, stack_pointer};
 
 /// A call: the address at which the thread was in the function.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call {
+pub(crate) struct UnwoundCall {
     /// An address of the instruction, for the search of its function and line.
     pub(crate) address: u64,
 }
@@ -34,7 +34,7 @@ type Bytes = Arc<[u8]>;
 
 /// The tables of a file.
 #[derive(Clone)]
-struct Tables {
+struct FileTables {
     text: Option<std::ops::Range<u64>>,
     frames: Option<(std::ops::Range<u64>, Bytes)>,
     index: Option<(std::ops::Range<u64>, Bytes)>,
@@ -44,13 +44,17 @@ struct Tables {
 /// Files whose tables are kept.
 const MAX_FILES: usize = 32;
 
-static TABLES: Mutex<Option<HashMap<std::path::PathBuf, Tables>>> = Mutex::new(None);
+static TABLES: Mutex<Option<HashMap<std::path::PathBuf, FileTables>>> = Mutex::new(None);
 
 /// Values of a frame pointer that is not known which are tried.
 const MAX_GUESSES: usize = 16;
 
 /// Returns the calls, the innermost first.
-pub(crate) fn calls(modules: &Modules, record: &Snapshot, mappings: &[Mapping]) -> Vec<Call> {
+pub(crate) fn calls(
+    modules: &Modules,
+    record: &Snapshot,
+    mappings: &[Mapping],
+) -> Vec<UnwoundCall> {
     let mut unwinding = Unwinding {
         modules,
         mappings,
@@ -99,7 +103,7 @@ impl Unwinding<'_> {
     }
 
     /// Returns the calls, and `true` if the outermost one is among them.
-    fn calls(&mut self, record: &Snapshot) -> (Vec<Call>, bool) {
+    fn calls(&mut self, record: &Snapshot) -> (Vec<UnwoundCall>, bool) {
         let mut read = |address: u64| {
             let at = usize::try_from(address.wrapping_sub(record.stack_start)).map_err(|_| ())?;
             let bytes = record.stack.get(at..).and_then(<[u8]>::first_chunk).ok_or(())?;
@@ -111,7 +115,7 @@ impl Unwinding<'_> {
             Some(FrameAddress::from_instruction_pointer(thread.instruction))
         } else {
             // It has called something that is no code, so the caller is at the top of the stack.
-            calls.push(Call { address: thread.instruction });
+            calls.push(UnwoundCall { address: thread.instruction });
             let caller = thread.caller_of_nothing(&read).filter(|address| self.is_code(*address));
             caller.and_then(FrameAddress::from_return_address)
         };
@@ -122,7 +126,7 @@ impl Unwinding<'_> {
             let address = frame.address_for_lookup();
             let mapping = mapping::find(self.mappings, address).filter(|it| it.is_executable);
             let Some(mapping) = mapping else { break };
-            calls.push(Call { address });
+            calls.push(UnwoundCall { address });
             let index = self.load(mapping);
             let file = self.loaded[index].1.as_ref();
             let mut caller = file.and_then(|file| file.caller(frame, &mut registers, &mut read));
@@ -195,7 +199,7 @@ impl Thread {
 struct File {
     /// The address to which those in the file are relative.
     base: u64,
-    tables: Tables,
+    tables: FileTables,
 }
 
 impl File {
@@ -208,12 +212,12 @@ impl File {
         if all.len() >= MAX_FILES && !all.contains_key(&path) {
             all.clear();
         }
-        let tables = all.entry(path).or_insert_with(|| Tables::read(&elf)).clone();
+        let tables = all.entry(path).or_insert_with(|| FileTables::read(&elf)).clone();
         Some(Self { base, tables })
     }
 
     fn module(&self, mapping: &Mapping) -> Module<Bytes> {
-        let Tables { text, frames, index, debug } = self.tables.clone();
+        let FileTables { text, frames, index, debug } = self.tables.clone();
         let (eh_frame_svma, eh_frame) = frames.unzip();
         let (eh_frame_hdr_svma, eh_frame_hdr) = index.unzip();
         let sections = ExplicitModuleSectionInfo {
@@ -237,7 +241,7 @@ impl File {
         read: &mut impl FnMut(u64) -> Result<u64, ()>,
     ) -> Option<u64> {
         let (frames, index) = (self.tables.frames.as_ref()?, self.tables.index.as_ref()?);
-        let tables = signed::Tables {
+        let tables = signed::FileTables {
             frames: (frames.0.start, &frames.1),
             index: (index.0.start, &index.1),
             text: self.tables.text.as_ref().map_or(0, |text| text.start),
@@ -258,7 +262,7 @@ impl File {
     }
 }
 
-impl Tables {
+impl FileTables {
     fn read(elf: &Elf) -> Self {
         let with_range = |section: Section| {
             let end = section.address.saturating_add(section.bytes.len() as u64);

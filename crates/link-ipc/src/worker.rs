@@ -14,7 +14,7 @@ use crate::{Channels, receive_packet, send_packet};
 
 /// Sends outcomes; see [`LinkSender`].
 #[derive(Debug)]
-struct WorkerSender {
+struct IpcWorkerSender {
     channel: IpcBytesSender,
     consumed: Arc<AtomicU64>,
     window: Window,
@@ -24,7 +24,7 @@ struct WorkerSender {
 
 /// Receives tasks and reports its consumption; see [`LinkReceiver`].
 #[derive(Debug)]
-struct WorkerReceiver {
+struct IpcWorkerReceiver {
     channel: IpcBytesReceiver,
     back: IpcBytesSender,
     /// Cost of the consumed packets; the outcomes also carry it.
@@ -41,14 +41,14 @@ pub fn worker_end(channels: Channels, limit: usize) -> WorkerEnd {
     let consumed = Arc::new(AtomicU64::new(0));
     let window = window();
     WorkerEnd {
-        sender: Box::new(WorkerSender {
+        sender: Box::new(IpcWorkerSender {
             channel: sender.clone(),
             consumed: Arc::clone(&consumed),
             window,
             limit,
             packet: Vec::new(),
         }),
-        receiver: Box::new(WorkerReceiver {
+        receiver: Box::new(IpcWorkerReceiver {
             channel: receiver,
             back: sender,
             consumed,
@@ -59,7 +59,7 @@ pub fn worker_end(channels: Channels, limit: usize) -> WorkerEnd {
     }
 }
 
-impl LinkSender for WorkerSender {
+impl LinkSender for IpcWorkerSender {
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         let size = LinkError::size_within(self.limit, head, payload)?;
         let mut offset = 0;
@@ -76,7 +76,7 @@ impl LinkSender for WorkerSender {
     }
 }
 
-impl LinkReceiver for WorkerReceiver {
+impl LinkReceiver for IpcWorkerReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
         self.assembly.release();
         loop {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::{FailureKind, Measurement, PoolSnapshot, PoolTimes};
 use failures::Failures;
-use history::History;
+use history::RateHistory;
 use labels::Labels;
 use run::{Run, Timing};
 use slot::Slot;
@@ -40,7 +40,7 @@ pub struct Recorder {
     labels: Labels,
     slowest: Slowest<SLOWEST>,
     slots: Vec<Slot>,
-    history: History,
+    history: RateHistory,
     /// Those that are not added to the numbers above yet.
     successes: Successes,
 }
@@ -57,7 +57,7 @@ impl Recorder {
             labels: Labels::default(),
             slowest: Slowest::default(),
             slots: Vec::new(),
-            history: History::default(),
+            history: RateHistory::default(),
             successes: Successes::default(),
         }
     }
@@ -103,7 +103,7 @@ impl Recorder {
         let of_slot = self.slots.get(slot as usize).map(Slot::longest_ignored);
         let longest = of_slot.map(|longest| longest.min(self.slowest.longest_ignored()));
         self.successes =
-            Successes::begin(slot, now, History::end_of_second(now), longest.unwrap_or(0));
+            Successes::begin(slot, now, RateHistory::end_of_second(now), longest.unwrap_or(0));
         longest.is_some()
     }
 

@@ -55,9 +55,9 @@ fn named<'a>(buffer: &'a SharedBuf, arena: Option<&Arc<ArgumentArena>>) -> Segme
 }
 
 /// The identity of a block: the inode of its arena (0 for that of arguments), offset and length.
-pub(crate) type Key = (u64, u64, u64);
+pub(crate) type BlockKey = (u64, u64, u64);
 
-fn key(buffer: &Segment<'_>) -> Option<Key> {
+fn key(buffer: &Segment<'_>) -> Option<BlockKey> {
     match *buffer {
         Segment::Argument(Location { offset, length }) => Some((0, offset, length)),
         Segment::Foreign(arena, Location { offset, length }) => Some((arena.inode, offset, length)),
@@ -68,14 +68,14 @@ fn key(buffer: &Segment<'_>) -> Option<Key> {
 /// Returns the buffer among `lent` that a worker names.
 pub(crate) fn find<'a>(
     mut lent: impl Iterator<Item = &'a SharedBuf>,
-    wanted: Key,
+    wanted: BlockKey,
 ) -> Option<SharedBuf> {
     lent.find(|it| it.name().as_ref().and_then(key) == Some(wanted)).cloned()
 }
 
 /// The buffers that a worker keeps beyond the tasks that it got them with, and how often.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(HashMap<Key, (SharedBuf, usize)>);
+pub(crate) struct Kept(HashMap<BlockKey, (SharedBuf, usize)>);
 
 impl Kept {
     /// Handles a worker's report that it keeps buffers of the task that finishes next.
@@ -85,7 +85,7 @@ impl Kept {
     pub(crate) fn keep(
         &mut self,
         list: &[u8],
-        lent: impl Fn(Key) -> Option<SharedBuf>,
+        lent: impl Fn(BlockKey) -> Option<SharedBuf>,
     ) -> Result<(), String> {
         for buffer in names(list)? {
             let buffer = buffer.as_ref().and_then(|key| Some((*key, lent(*key)?)));
@@ -110,7 +110,7 @@ impl Kept {
     }
 }
 
-fn names(list: &[u8]) -> Result<impl Iterator<Item = Option<Key>>, String> {
+fn names(list: &[u8]) -> Result<impl Iterator<Item = Option<BlockKey>>, String> {
     let (_, list) = segments::split(list).map_err(|error| error.to_string())?;
     Ok(list.map(|buffer| key(&buffer)))
 }
@@ -135,7 +135,7 @@ impl Reachable<'_> {
     pub(crate) fn resolve(
         &self,
         list: Segments<'_>,
-        lent: impl Fn(Key) -> Option<SharedBuf>,
+        lent: impl Fn(BlockKey) -> Option<SharedBuf>,
     ) -> Result<(Box<[SharedBuf]>, Vec<Apart>), String> {
         let (mut buffers, mut parts) = (Vec::new(), Vec::new());
         for segment in list {

@@ -332,7 +332,7 @@ impl TaskCell {
     }
 
     /// Returns a buffer of the argument.
-    pub(crate) fn buffer(&self, wanted: buffers::Key) -> Option<SharedBuf> {
+    pub(crate) fn buffer(&self, wanted: buffers::BlockKey) -> Option<SharedBuf> {
         self.with_argument(|argument, _| buffers::find(argument.whole()?.buffers(), wanted))?
     }
 

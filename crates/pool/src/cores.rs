@@ -18,11 +18,11 @@ use crate::error::PoolError;
 pub(crate) struct SlotCores {
     pool: CorePool,
     per_worker: usize,
-    slots: Mutex<Slots>,
+    slots: Mutex<LeaseSlots>,
 }
 
 #[derive(Debug, Default)]
-struct Slots {
+struct LeaseSlots {
     leases: Vec<Option<Arc<CoreLease>>>,
     /// Slots below this number keep their leases, with or without a process.
     wanted: usize,

@@ -53,7 +53,7 @@ struct Stream {
 
 /// The answer of a stream that was asked for a block.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum BlockAnswer {
     Block(InputBlock),
     /// No block yet; the waker will be woken.
     Later,
@@ -159,13 +159,13 @@ impl BlockStream {
         self.streams.0.state.lock().streams[self.index].waker = Some(Arc::clone(waker));
     }
 
-    pub(crate) fn next(&self) -> Next {
+    pub(crate) fn next(&self) -> BlockAnswer {
         let mut state = self.streams.0.state.lock();
         let has_ended = state.has_ended;
         let next = match state.streams[self.index].waiting.take() {
-            Some(block) => Next::Block(block),
-            None if has_ended => Next::End,
-            None => Next::Later,
+            Some(block) => BlockAnswer::Block(block),
+            None if has_ended => BlockAnswer::End,
+            None => BlockAnswer::Later,
         };
         drop(state);
         self.streams.0.changed.notify_all();
@@ -230,8 +230,8 @@ mod tests {
         InputBlock::new(&[text.as_bytes()], 0, ()).map_err(|((), error)| error).expect("memory")
     }
 
-    fn length(next: Next) -> Option<u64> {
-        if let Next::Block(block) = next { Some(block.len()) } else { None }
+    fn length(next: BlockAnswer) -> Option<u64> {
+        if let BlockAnswer::Block(block) = next { Some(block.len()) } else { None }
     }
 
     #[test]
@@ -245,9 +245,9 @@ mod tests {
         assert_eq!((length(first.next()), length(second.next())), (Some(1), Some(3)));
         streams.give(block("dddd"));
         assert_eq!(length(first.next()), Some(4));
-        assert!(matches!(first.next(), Next::Later));
+        assert!(matches!(first.next(), BlockAnswer::Later));
         streams.end();
-        assert!(matches!(first.next(), Next::End));
+        assert!(matches!(first.next(), BlockAnswer::End));
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
         assert!(streams.give_to_all(&block("a")));
         assert_eq!((length(first.next()), length(second.next())), (Some(1), Some(1)));
         streams.abandon_from(2);
-        assert!(matches!(third.next(), Next::Later));
+        assert!(matches!(third.next(), BlockAnswer::Later));
         assert!(streams.give_to_all(&block("bb")));
         first.leave();
         assert_eq!(length(second.next()), Some(2));

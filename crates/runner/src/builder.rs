@@ -13,7 +13,7 @@ use brigade_sys::descriptor_limit;
 
 use crate::confinement::Confinement;
 use crate::cores::{Cores, Shape};
-use crate::drive::Config;
+use crate::drive::RunConfig;
 use crate::error::{BuildError, ConfigError};
 use crate::halt::Halt;
 use crate::job::Job;
@@ -36,7 +36,7 @@ pub struct Builder {
     resources: Vec<(String, Resource)>,
     needs: Vec<(String, u64)>,
     /// The configuration so far; [`build`](Self::build) fills in the slots and the cores.
-    config: Config,
+    config: RunConfig,
 }
 
 /// The default time limit of a canary.
@@ -64,7 +64,7 @@ impl Runner {
             raises_open_files: false,
             resources: Vec::new(),
             needs: Vec::new(),
-            config: Config { cores_per_job: 1, ..Config::default() },
+            config: RunConfig { cores_per_job: 1, ..RunConfig::default() },
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) use remote::Hosts;
 
 /// The settings of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Config {
+pub(crate) struct RunConfig {
     pub(crate) settings: Settings,
     pub(crate) cores: Option<Cores>,
     pub(crate) cores_per_job: usize,

@@ -47,7 +47,7 @@ impl<K: Eq + Hash> Duplicates<K> {
 
 /// The properties that distinguish jobs.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Identity<'a> {
+enum JobIdentity<'a> {
     Label(&'a str),
     Definition(
         &'a Command,
@@ -75,10 +75,10 @@ pub fn check_duplicates<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<(
     Ok(())
 }
 
-fn identity(job: &Job) -> Identity<'_> {
+fn identity(job: &Job) -> JobIdentity<'_> {
     match &job.label {
-        Some(label) => Identity::Label(label),
-        None => Identity::Definition(
+        Some(label) => JobIdentity::Label(label),
+        None => JobIdentity::Definition(
             &job.command,
             &job.folder,
             &job.environment,

@@ -20,7 +20,7 @@ use crate::input_block::InputBlock;
 use crate::output::Output;
 use crate::same::equal_if_same;
 pub use command::{Command, quote};
-use data::Data;
+use data::AnyData;
 
 /// A command to run and its settings. Created by [`Job::new`] or [`Job::shell`]; all other settings
 /// have defaults, most of them the runner's.
@@ -42,7 +42,7 @@ pub struct Job {
     pub(crate) prelude: Option<String>,
     pub(crate) slot_marker: Option<OsString>,
     pub(crate) confinement: Option<Own>,
-    data: Data,
+    data: AnyData,
 }
 
 /// A confinement of a job. Two jobs have the same one if it was made once.
@@ -109,7 +109,7 @@ impl Job {
             prelude: None,
             slot_marker: None,
             confinement: None,
-            data: Data::default(),
+            data: AnyData::default(),
         }
     }
 
@@ -202,7 +202,7 @@ impl Job {
     /// ```
     #[must_use]
     pub fn data<T: Any + Send + Sync>(mut self, data: T) -> Self {
-        self.data = Data::new(data);
+        self.data = AnyData::new(data);
         self
     }
 

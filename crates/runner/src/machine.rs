@@ -97,12 +97,12 @@ struct Running {
     escalation: Escalation<EndAttempt, 3>,
     /// The timer of the escalation, its only one.
     timer: Option<TimerKey>,
-    ending: Option<Cause>,
+    ending: Option<EndCause>,
 }
 
 /// The reason why we end an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum EndCause {
     TimedOut(Duration),
     Stopped,
 }

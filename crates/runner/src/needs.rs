@@ -18,7 +18,7 @@ pub(crate) struct Resources {
 
 /// The resources that an attempt has. They are given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct ResourceShare {
     grant: Option<Grant>,
     ledger: Arc<Mutex<Ledger>>,
     /// Tell the command what it has.
@@ -50,18 +50,18 @@ impl Resources {
     ///
     /// # Errors
     /// If there will never be enough.
-    pub(crate) fn take(&self, job: &Job) -> Result<Option<Share>, ResourceError> {
+    pub(crate) fn take(&self, job: &Job) -> Result<Option<ResourceShare>, ResourceError> {
         let needs = if job.needs.is_empty() { &self.usual } else { &job.needs };
         let named = needs.iter().map(|(name, amount)| (name.as_str(), *amount));
         let needs = self.inventory.resolve(named)?;
         Ok(self.ledger.lock().take(&needs).map(|grant| {
             let variables = variables_in(&self.inventory.describe(&grant));
-            Share { grant: Some(grant), ledger: Arc::clone(&self.ledger), variables }
+            ResourceShare { grant: Some(grant), ledger: Arc::clone(&self.ledger), variables }
         }))
     }
 }
 
-impl Drop for Share {
+impl Drop for ResourceShare {
     fn drop(&mut self) {
         if let Some(grant) = self.grant.take() {
             self.ledger.lock().give_back(grant);

@@ -8,7 +8,7 @@ use brigade_sys::descriptors;
 
 use crate::client::{Client, Simple};
 use crate::cores::Cores;
-use crate::drive::{Config, Drive, Hosts, Local};
+use crate::drive::{Drive, Hosts, Local, RunConfig};
 use crate::duplicates::check_duplicates;
 use crate::error::RunnerError;
 use crate::event::Event;
@@ -25,7 +25,7 @@ use crate::summary::Summary;
 /// returns in both processes: the original continues.
 #[derive(Debug)]
 pub struct Runner {
-    pub(crate) config: Config,
+    pub(crate) config: RunConfig,
     pub(crate) stopper: Stopper,
     pub(crate) allows_duplicates: bool,
 }

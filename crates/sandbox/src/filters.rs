@@ -15,7 +15,7 @@ use Answer::{Allow, Fail};
 
 /// Makes the filter of a sandbox, as the words of its instructions.
 pub(crate) fn filter(sandbox: &Sandbox) -> Result<Vec<u64>, SandboxError> {
-    let mut rules = Rules::of_table(sandbox);
+    let mut rules = KnownCalls::of_table(sandbox);
     rules.add(sandbox);
     for name in &sandbox.calls {
         let unknown = || SandboxError::UnknownCall { name: name.clone() };
@@ -29,13 +29,13 @@ pub(crate) fn filter(sandbox: &Sandbox) -> Result<Vec<u64>, SandboxError> {
 }
 
 /// The answers to known calls.
-struct Rules {
+struct KnownCalls {
     calls: BTreeMap<u32, Call>,
     /// The answer to what is forbidden.
     refusal: Answer,
 }
 
-impl Rules {
+impl KnownCalls {
     /// Returns the answers that do not depend on arguments.
     fn of_table(sandbox: &Sandbox) -> Self {
         // A program does not record why it ends, and is written for other surroundings.

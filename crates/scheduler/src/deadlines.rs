@@ -8,7 +8,7 @@
 use brigade_base::{Monotonic, WorkerId};
 
 use crate::alarms::Alarm;
-use crate::entry::TaskState;
+use crate::entry::EntryState;
 use crate::task::Constraints;
 use crate::{
     Action, KillCause, Observation, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd,
@@ -46,7 +46,7 @@ impl<T: TaskData> Scheduler<T> {
         constraints.first_since = None;
         constraints.section_check = None;
         let due = match state {
-            TaskState::Assigned { worker, .. }
+            EntryState::Assigned { worker, .. }
                 if self.workers[worker as usize].front() == Some(Occupant::Task(key)) =>
             {
                 constraints.first_since = Some(now);
@@ -94,15 +94,15 @@ impl<T: TaskData> Scheduler<T> {
         }
         match self.tasks[key].state() {
             // Only a queue deadline has an alarm there.
-            TaskState::Queued | TaskState::Reserved => {
+            EntryState::Queued | EntryState::Reserved => {
                 self.tasks.stop_waiting(key);
                 self.end_task(key, TaskEnd::Expired, outbox);
             }
-            TaskState::Paused => {
+            EntryState::Paused => {
                 self.tasks.stop_waiting(key);
                 self.return_to_queue(key, outbox);
             }
-            TaskState::Assigned { worker, ring_index } => {
+            EntryState::Assigned { worker, ring_index } => {
                 let worker = self.workers[worker as usize].id;
                 let task = self.tasks.reference(key);
                 outbox.push(Action::Observe { worker, ring_index, task });

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use brigade_base::{Attempt, Monotonic, Needs, TaskId};
 
-use crate::entry::{Rare, TaskEntry};
+use crate::entry::{RareAttributes, TaskEntry};
 use crate::slab::Slab;
 use crate::task::{AGING, Constraints, Rank, Submission, TaskData, TaskKey, TaskRef};
 
@@ -13,7 +13,7 @@ use crate::task::{AGING, Constraints, Rank, Submission, TaskData, TaskKey, TaskR
 #[derive(Debug)]
 pub(crate) struct Entries<T> {
     entries: Slab<TaskEntry<T>>,
-    rare: Slab<Rare>,
+    rare: Slab<RareAttributes>,
 }
 
 /// A task that was removed.
@@ -56,21 +56,27 @@ impl<T> Entries<T> {
         if items.is_none() && retries == 0 && constraints.is_none() {
             return match TaskEntry::new(task, now) {
                 Ok(entry) => TaskKey::new(self.entries.insert(entry)),
-                Err(task) => self.insert_with(task, Rare::of(now)),
+                Err(task) => self.insert_with(task, RareAttributes::of(now)),
             };
         }
         let earlier = constraints.as_ref().map_or(0, |constraints| constraints.earlier_attempts);
         let attempt = Attempt::new(earlier.saturating_add(1));
-        let rare = Rare { attempt, items, retries_left: retries, constraints, ..Rare::of(now) };
+        let rare = RareAttributes {
+            attempt,
+            items,
+            retries_left: retries,
+            constraints,
+            ..RareAttributes::of(now)
+        };
         self.insert_with(task, rare)
     }
 
-    fn insert_with(&mut self, task: T, rare: Rare) -> TaskKey {
+    fn insert_with(&mut self, task: T, rare: RareAttributes) -> TaskKey {
         let index = self.insert_rare(rare);
         TaskKey::new(self.entries.insert(TaskEntry::with_rare(task, index)))
     }
 
-    fn insert_rare(&mut self, rare: Rare) -> u32 {
+    fn insert_rare(&mut self, rare: RareAttributes) -> u32 {
         // There are no more of them than tasks, so the index is within the range of a key's.
         TaskKey::new(self.rare.insert(rare)).raw() - 1
     }
@@ -90,7 +96,7 @@ impl<T> Entries<T> {
         let task = entry.task;
         match rare {
             Err(submitted) => Removed { task, attempt: Attempt::first(), items: 1, submitted },
-            Ok(Rare { attempt, items, submitted, .. }) => {
+            Ok(RareAttributes { attempt, items, submitted, .. }) => {
                 Removed { task, attempt, items: items.map_or(1, NonZeroU32::get), submitted }
             }
         }
@@ -112,16 +118,16 @@ impl<T> Entries<T> {
     }
 
     #[inline]
-    fn rare(&self, key: TaskKey) -> Option<&Rare> {
+    fn rare(&self, key: TaskKey) -> Option<&RareAttributes> {
         self[key].rare().ok().map(|index| &self.rare[index])
     }
 
     /// Returns what is rare about a task, to change it.
-    pub(crate) fn rare_mut(&mut self, key: TaskKey) -> &mut Rare {
+    pub(crate) fn rare_mut(&mut self, key: TaskKey) -> &mut RareAttributes {
         let index = match self[key].rare() {
             Ok(index) => index,
             Err(submitted) => {
-                let index = self.insert_rare(Rare::of(submitted));
+                let index = self.insert_rare(RareAttributes::of(submitted));
                 self[key].set_rare(index);
                 index as usize
             }

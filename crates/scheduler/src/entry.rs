@@ -9,7 +9,7 @@ use crate::task::{Constraints, TaskData, TaskKey};
 /// A task of the scheduler.
 ///
 /// There is one for each queued task, so it is small: fields that are not needed at the same time
-/// share their bytes, and everything that few tasks have is in [`Rare`].
+/// share their bytes, and everything that few tasks have is in [`RareAttributes`].
 #[derive(Debug)]
 pub(crate) struct TaskEntry<T> {
     pub(crate) task: T,
@@ -18,12 +18,12 @@ pub(crate) struct TaskEntry<T> {
     /// The key of the neighbor behind this one in the queue, or the task's position in its worker's
     /// table.
     behind: u32,
-    /// The state in the lowest bits, [`HAS_RARE`], and above them the index of the task's [`Rare`]
+    /// The state in the lowest bits, [`HAS_RARE`], and above them the index of the task's [`RareAttributes`]
     /// or the nanoseconds of its submission.
     word: u64,
 }
 
-/// The bits of [`TaskState`] in a word.
+/// The bits of [`EntryState`] in a word.
 const STATE: u64 = 0b11;
 const QUEUED: u64 = 0;
 const RESERVED: u64 = 1;
@@ -38,7 +38,7 @@ const SHIFT: u32 = 3;
 
 /// The state of a task until its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TaskState {
+pub(crate) enum EntryState {
     /// In the queue.
     Queued,
     /// Waits for one particular worker; see `Constraints::slot`.
@@ -51,7 +51,7 @@ pub(crate) enum TaskState {
 
 /// The attributes of a task that few tasks have.
 #[derive(Debug)]
-pub(crate) struct Rare {
+pub(crate) struct RareAttributes {
     /// Time of submission.
     pub(crate) submitted: Monotonic,
     pub(crate) attempt: Attempt,
@@ -66,7 +66,7 @@ pub(crate) struct Rare {
 
 impl<T> TaskEntry<T> {
     /// Creates a task that waits nowhere yet. Returns `task` if the time has too many bits, so that
-    /// the task needs a [`Rare`].
+    /// the task needs a [`RareAttributes`].
     #[inline]
     pub(crate) fn new(task: T, submitted: Monotonic) -> Result<Self, T> {
         match submitted.as_nanos().checked_mul(1 << SHIFT) {
@@ -82,7 +82,7 @@ impl<T> TaskEntry<T> {
         entry
     }
 
-    /// Returns the index of the task's [`Rare`], or its time of submission if it has none.
+    /// Returns the index of the task's [`RareAttributes`], or its time of submission if it has none.
     #[inline]
     pub(crate) fn rare(&self) -> Result<usize, Monotonic> {
         let value = self.word >> SHIFT;
@@ -94,19 +94,19 @@ impl<T> TaskEntry<T> {
         }
     }
 
-    /// Replaces the time of submission by the index of a [`Rare`], which contains it.
+    /// Replaces the time of submission by the index of a [`RareAttributes`], which contains it.
     pub(crate) fn set_rare(&mut self, index: u32) {
         self.word = u64::from(index) << SHIFT | HAS_RARE | self.word & STATE;
     }
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the position was a `u16`")]
-    pub(crate) fn state(&self) -> TaskState {
+    pub(crate) fn state(&self) -> EntryState {
         match self.word & STATE {
-            QUEUED => TaskState::Queued,
-            RESERVED => TaskState::Reserved,
-            PAUSED => TaskState::Paused,
-            _ => TaskState::Assigned { worker: self.before, ring_index: self.behind as u16 },
+            QUEUED => EntryState::Queued,
+            RESERVED => EntryState::Reserved,
+            PAUSED => EntryState::Paused,
+            _ => EntryState::Assigned { worker: self.before, ring_index: self.behind as u16 },
         }
     }
 
@@ -138,19 +138,19 @@ impl<T> TaskEntry<T> {
     /// Returns the neighbors of a task in the queue.
     #[inline]
     pub(crate) fn neighbors(&self) -> (Option<TaskKey>, Option<TaskKey>) {
-        debug_assert_eq!(self.state(), TaskState::Queued);
+        debug_assert_eq!(self.state(), EntryState::Queued);
         (TaskKey::from_raw(self.before), TaskKey::from_raw(self.behind))
     }
 
     #[inline]
     pub(crate) fn set_before(&mut self, before: Option<TaskKey>) {
-        debug_assert_eq!(self.state(), TaskState::Queued);
+        debug_assert_eq!(self.state(), EntryState::Queued);
         self.before = raw(before);
     }
 
     #[inline]
     pub(crate) fn set_behind(&mut self, behind: Option<TaskKey>) {
-        debug_assert_eq!(self.state(), TaskState::Queued);
+        debug_assert_eq!(self.state(), EntryState::Queued);
         self.behind = raw(behind);
     }
 }
@@ -162,7 +162,7 @@ impl<T: TaskData> TaskEntry<T> {
     }
 }
 
-impl Rare {
+impl RareAttributes {
     /// Returns that of a task like most.
     pub(crate) fn of(submitted: Monotonic) -> Self {
         Self {
@@ -225,10 +225,10 @@ mod tests {
                 entry.set_rare(u32::MAX);
             }
             entry.assign(u32::MAX, u16::MAX);
-            let assigned = TaskState::Assigned { worker: u32::MAX, ring_index: u16::MAX };
+            let assigned = EntryState::Assigned { worker: u32::MAX, ring_index: u16::MAX };
             assert_eq!((entry.state(), entry.rare()), (assigned, rare));
             entry.reserve();
-            assert_eq!((entry.state(), entry.rare()), (TaskState::Reserved, rare));
+            assert_eq!((entry.state(), entry.rare()), (EntryState::Reserved, rare));
             entry.queue(keys.0, None);
             entry.set_behind(keys.1);
             assert_eq!((entry.neighbors(), entry.rare()), (keys, rare));

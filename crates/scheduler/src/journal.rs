@@ -134,7 +134,8 @@ impl Journal {
 /// Fails if the journal cannot be read, is not a journal of this version, or if the scheduler
 /// decides differently.
 pub fn replay(journal: impl Read) -> Result<Replay, ReplayError> {
-    let mut frames = Frames { source: io::BufReader::new(journal), frame: Vec::new(), number: 0 };
+    let mut frames =
+        JournalFrames { source: io::BufReader::new(journal), frame: Vec::new(), number: 0 };
     let mut played = Replay { events: 0, actions: 0, torn: false };
     if !frames.next()? {
         return Err(frames.format("the journal is empty"));
@@ -180,13 +181,13 @@ pub fn replay(journal: impl Read) -> Result<Replay, ReplayError> {
     }
 }
 
-struct Frames<R> {
+struct JournalFrames<R> {
     source: R,
     frame: Vec<u8>,
     number: u64,
 }
 
-impl<R: Read> Frames<R> {
+impl<R: Read> JournalFrames<R> {
     /// Reads the next frame. Returns `false` at the end; an incomplete frame is an error of kind
     /// `UnexpectedEof`.
     fn next(&mut self) -> Result<bool, ReplayError> {

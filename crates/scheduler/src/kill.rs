@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use brigade_base::{Monotonic, WorkerId};
 
-use crate::entry::{TaskEntry, TaskState};
+use crate::entry::{EntryState, TaskEntry};
 use crate::worker::PendingKill;
 use crate::{
     Action, KillCause, Outbox, RevokeWhy, Scheduler, Stage, TaskData, TaskKey, TaskRef,
@@ -216,7 +216,7 @@ impl<T: TaskData> Scheduler<T> {
             _ => entry.spared = Some((completed, now)),
         }
         let task = self.tasks.get(key).map(TaskEntry::state);
-        if matches!(task, Some(TaskState::Assigned { worker: at, .. }) if at == worker.slot) {
+        if matches!(task, Some(EntryState::Assigned { worker: at, .. }) if at == worker.slot) {
             self.set_timer(key, now.saturating_add(ANSWERED_WITHIN));
         }
     }

@@ -12,7 +12,7 @@ use brigade_base::{Grant, Lanes, Ledger, Needs, Resource, WorkerId};
 use crate::task::{Rank, TaskKey};
 
 #[derive(Debug)]
-pub(crate) struct Resources {
+pub(crate) struct ResourceTable {
     ledger: Ledger,
     lanes: Lanes<Rank, TaskKey>,
     /// By the number of the task's key.
@@ -23,7 +23,7 @@ pub(crate) struct Resources {
     first: Option<(Rank, TaskKey)>,
 }
 
-impl Resources {
+impl ResourceTable {
     pub(crate) fn new(resources: &[Resource]) -> Self {
         Self {
             ledger: Ledger::new(resources),
@@ -123,7 +123,7 @@ impl Resources {
 }
 
 #[cfg(test)]
-impl Resources {
+impl ResourceTable {
     /// Returns what is left to workers.
     pub(crate) fn left(&self) -> Vec<(WorkerId, Needs)> {
         let needs = |grant: &Grant| grant.parts().map(|(need, _)| need).collect::<Vec<_>>();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brigade_base::{Attempt, WorkerId};
 
-use crate::entry::TaskState;
+use crate::entry::EntryState;
 use crate::{
     Counters, Grant, KillCause, Occupant, Scheduler, ShutdownReport, TaskData, TaskKey, TaskRef,
     WorkerEntry, WorkerState,
@@ -95,8 +95,8 @@ impl<T: TaskData> Scheduler<T> {
     pub fn assignment(&self, task: TaskRef) -> Option<(WorkerId, u16, Attempt)> {
         let entry = self.tasks.find(task)?;
         match entry.state() {
-            TaskState::Queued | TaskState::Reserved | TaskState::Paused => None,
-            TaskState::Assigned { worker, ring_index } => {
+            EntryState::Queued | EntryState::Reserved | EntryState::Paused => None,
+            EntryState::Assigned { worker, ring_index } => {
                 Some((self.workers[worker as usize].id, ring_index, self.tasks.attempt(task.key)))
             }
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::entries::Entries;
-use crate::entry::TaskState;
+use crate::entry::EntryState;
 use crate::task::{Rank, TaskData, TaskKey};
 
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl Queue {
     /// Removes a task.
     #[inline]
     pub(crate) fn remove<T: TaskData>(&mut self, tasks: &mut Entries<T>, key: TaskKey) {
-        debug_assert_eq!(tasks[key].state(), TaskState::Queued);
+        debug_assert_eq!(tasks[key].state(), EntryState::Queued);
         if tasks.priority(key) != 0 {
             self.ranked.remove(&tasks.rank(key));
             return;

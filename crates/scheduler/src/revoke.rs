@@ -2,7 +2,7 @@
 
 use brigade_base::{Monotonic, Revocation, WorkerId};
 
-use crate::entry::TaskState;
+use crate::entry::EntryState;
 use crate::{Action, KillCause, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd, TaskKey, TaskRef};
 
 impl<T: TaskData> Scheduler<T> {
@@ -12,11 +12,11 @@ impl<T: TaskData> Scheduler<T> {
             return;
         };
         match entry.state() {
-            TaskState::Queued | TaskState::Reserved | TaskState::Paused => {
+            EntryState::Queued | EntryState::Reserved | EntryState::Paused => {
                 self.tasks.stop_waiting(task.key);
                 self.end_task(task.key, TaskEnd::Cancelled, outbox);
             }
-            TaskState::Assigned { worker, ring_index } => {
+            EntryState::Assigned { worker, ring_index } => {
                 let worker = self.workers[worker as usize].id;
                 outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Cancel });
             }

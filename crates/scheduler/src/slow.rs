@@ -10,7 +10,7 @@ use std::time::Duration;
 use brigade_base::Monotonic;
 
 use crate::alarms::PoolAlarm;
-use crate::entry::TaskState;
+use crate::entry::EntryState;
 use crate::{Action, Outbox, Scheduler, TaskData, TaskKey};
 
 /// Number of looks per limit, at most.
@@ -48,7 +48,7 @@ impl<T: TaskData> Scheduler<T> {
         let soonest = now.saturating_add((limit / LOOKS).max(Duration::from_nanos(1)));
         self.alarms.set_pool(PoolAlarm::Slow, next.map(|next| next.max(soonest)));
         let unreported = slow.len().saturating_sub(MAX);
-        slow.sort_by_key(|key| !matches!(self.tasks[*key].state(), TaskState::Assigned { .. }));
+        slow.sort_by_key(|key| !matches!(self.tasks[*key].state(), EntryState::Assigned { .. }));
         for key in slow.into_iter().take(MAX) {
             let task = self.tasks.reference(key);
             let elapsed = now.saturating_since(self.tasks.submitted(key));

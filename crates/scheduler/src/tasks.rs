@@ -10,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 use brigade_base::{Grant, Monotonic, Resource, WorkerId};
 
 use crate::entries::{Entries, Removed};
-use crate::entry::TaskState;
-use crate::needs::Resources;
+use crate::entry::EntryState;
+use crate::needs::ResourceTable;
 use crate::queue::Queue;
 use crate::task::{Rank, Submission, TaskData, TaskKey};
 
@@ -24,7 +24,7 @@ pub(crate) struct Tasks<T> {
     /// Number of tasks in `reserved`.
     reserved_len: usize,
     /// Tasks that need resources, and what those that run have taken.
-    resources: Resources,
+    resources: ResourceTable,
     /// Number of tasks that wait for the time of their next attempt.
     paused: usize,
     /// Number of all tasks; items count one by one.
@@ -56,7 +56,7 @@ impl<T: TaskData> Tasks<T> {
             queue: Queue::default(),
             reserved: Vec::new(),
             reserved_len: 0,
-            resources: Resources::new(resources),
+            resources: ResourceTable::new(resources),
             paused: 0,
             pending: 0,
             arrived: false,
@@ -188,19 +188,19 @@ impl<T: TaskData> Tasks<T> {
     /// wait.
     pub(crate) fn stop_waiting(&mut self, key: TaskKey) {
         match (self[key].state(), self.slot(key)) {
-            (TaskState::Queued, _) => self.queue.remove(&mut self.entries, key),
-            (TaskState::Reserved, Some(slot)) => {
+            (EntryState::Queued, _) => self.queue.remove(&mut self.entries, key),
+            (EntryState::Reserved, Some(slot)) => {
                 self.reserved[slot as usize].retain(|other| *other != key);
                 self.reserved_len -= 1;
             }
-            (TaskState::Paused, _) => self.paused -= 1,
-            (TaskState::Reserved, None) => {
+            (EntryState::Paused, _) => self.paused -= 1,
+            (EntryState::Reserved, None) => {
                 let rank = self.rank(key);
                 if let Some(needs) = self.entries.needs(key) {
                     self.arrived |= self.resources.stop_waiting(needs, rank);
                 }
             }
-            (TaskState::Assigned { .. }, _) => {}
+            (EntryState::Assigned { .. }, _) => {}
         }
     }
 
@@ -215,7 +215,7 @@ impl<T: TaskData> Tasks<T> {
     pub(crate) fn take_waiting(&mut self) -> Vec<TaskKey> {
         let mut all = Vec::with_capacity(self.unassigned());
         if std::mem::take(&mut self.paused) > 0 {
-            let is_paused = |key: &TaskKey| self.entries[*key].state() == TaskState::Paused;
+            let is_paused = |key: &TaskKey| self.entries[*key].state() == EntryState::Paused;
             all.extend(self.entries.keys().filter(is_paused));
         }
         while let Some(key) = self.queue.pop_front(&mut self.entries) {
@@ -273,18 +273,18 @@ impl<T: TaskData> Tasks<T> {
         let queued: Vec<_> = self.queue.iter(&self.entries).collect();
         assert_eq!(queued.len(), self.queue.len(), "the queue's length is wrong");
         for key in &queued {
-            assert_eq!(self[*key].state(), TaskState::Queued);
+            assert_eq!(self[*key].state(), EntryState::Queued);
         }
         let mut reserved = 0;
         for (slot, list) in (0..).zip(&self.reserved) {
             for key in list {
                 let place = (self[*key].state(), self.slot(*key));
-                assert_eq!(place, (TaskState::Reserved, Some(slot)));
+                assert_eq!(place, (EntryState::Reserved, Some(slot)));
                 reserved += 1;
             }
         }
         assert_eq!(reserved, self.reserved_len, "the count of reserved tasks is wrong");
-        let is_paused = |key: &TaskKey| self[*key].state() == TaskState::Paused;
+        let is_paused = |key: &TaskKey| self[*key].state() == EntryState::Paused;
         let has_alarm = |key| self.constraints(key).is_some_and(|it| it.alarm.is_some());
         assert!(self.keys().filter(is_paused).all(has_alarm), "a task is paused forever");
         let paused = self.keys().filter(is_paused).count();
@@ -298,12 +298,12 @@ impl<T: TaskData> Tasks<T> {
     }
 
     fn check_needs(&self, resources: &[Resource]) -> usize {
-        let is_assigned = |key: &TaskKey| matches!(self[*key].state(), TaskState::Assigned { .. });
+        let is_assigned = |key: &TaskKey| matches!(self[*key].state(), EntryState::Assigned { .. });
         let with_needs = |key| Some((key, self.entries.needs(key)?));
         let running = self.keys().filter(is_assigned).filter_map(with_needs);
         let waiting = self.resources.check(resources, running);
         for (key, needs) in &waiting {
-            assert_eq!(self[*key].state(), TaskState::Reserved);
+            assert_eq!(self[*key].state(), EntryState::Reserved);
             assert_eq!(self.entries.needs(*key), Some(needs));
         }
         waiting.len()

@@ -38,15 +38,15 @@ enum Phase {
     /// Reads the head of the request.
     Head(Vec<u8>),
     /// Writes the response.
-    Response(Output),
+    Response(ResponseBytes),
     /// Writes events, and has taken the previous ones if there is no output.
-    Events(Option<Output>),
+    Events(Option<ResponseBytes>),
     /// Waits until the client closes, and ignores this number of bytes.
     Closing(usize),
 }
 
 /// Bytes to write.
-struct Output {
+struct ResponseBytes {
     bytes: Arc<[u8]>,
     sent: usize,
 }
@@ -130,7 +130,7 @@ impl Connection {
         if !matches!(self.phase, Phase::Events(None)) {
             return Fate::Open;
         }
-        self.phase = Phase::Events(Some(Output::new(Arc::clone(event))));
+        self.phase = Phase::Events(Some(ResponseBytes::new(Arc::clone(event))));
         self.deadline = Some(now.saturating_add(WRITE_TIME));
         self.write(now).unwrap_or(Fate::Close)
     }
@@ -150,8 +150,8 @@ impl Connection {
         head.extend(&bytes[..count]);
         let Some(request) = parse(head).transpose() else { return Ok(Fate::Open) };
         self.phase = match site.answer(request, self.local, accepts_followers) {
-            Answer::Response(bytes) => Phase::Response(Output::new(bytes)),
-            Answer::Events(bytes) => Phase::Events(Some(Output::new(bytes))),
+            Answer::Response(bytes) => Phase::Response(ResponseBytes::new(bytes)),
+            Answer::Events(bytes) => Phase::Events(Some(ResponseBytes::new(bytes))),
         };
         self.deadline = Some(now.saturating_add(WRITE_TIME));
         self.write(now)
@@ -186,7 +186,7 @@ impl Connection {
     }
 }
 
-impl Output {
+impl ResponseBytes {
     fn new(bytes: Arc<[u8]>) -> Self {
         Self { bytes, sent: 0 }
     }

@@ -7,7 +7,7 @@ pub(crate) const HEAD_LIMIT: usize = 8 * 1024;
 
 /// A request that can be routed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct RoutedRequest {
     pub(crate) method: Method,
     /// Path without the query.
     pub(crate) path: String,
@@ -26,7 +26,7 @@ pub(crate) enum Method {
 ///
 /// # Errors
 /// The status of the response if no further bytes can make it a request that is answered.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Request>, Status> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<RoutedRequest>, Status> {
     let end = bytes.windows(END.len()).position(|window| window == END);
     let head = &bytes[..end.map_or(bytes.len(), |end| end + END.len())];
     // Refused before the end is looked for, so that no client makes the server wait for nothing.
@@ -46,7 +46,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Request>, Status> {
         }
     }
     let host = host.ok_or(Status::BadRequest)?.to_owned();
-    Ok(Some(Request { method, path: path.to_owned(), host }))
+    Ok(Some(RoutedRequest { method, path: path.to_owned(), host }))
 }
 
 const END: &[u8] = b"\r\n\r\n";
@@ -112,8 +112,8 @@ mod tests {
 
     use super::*;
 
-    fn get(path: &str) -> Request {
-        Request { method: Method::Get, path: path.to_owned(), host: "localhost:1".to_owned() }
+    fn get(path: &str) -> RoutedRequest {
+        RoutedRequest { method: Method::Get, path: path.to_owned(), host: "localhost:1".to_owned() }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) enum Status {
 
 /// The body of a response and its type.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub(crate) struct ResponseBody {
     pub(crate) media_type: &'static str,
     pub(crate) bytes: Vec<u8>,
 }
@@ -58,7 +58,7 @@ impl Status {
 }
 
 /// Encodes a whole response.
-pub(crate) fn encode(body: &Body, policy: &str, with_body: bool) -> Arc<[u8]> {
+pub(crate) fn encode(body: &ResponseBody, policy: &str, with_body: bool) -> Arc<[u8]> {
     let mut bytes = head(Status::Ok, body.media_type, policy);
     bytes.extend(format!("Content-Length: {}\r\n\r\n", body.bytes.len()).as_bytes());
     if with_body {

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use crate::host;
 use crate::page;
-use crate::request::{Method, Request};
-use crate::response::{self, Body, NO_CONTENT_POLICY, Status};
+use crate::request::{Method, RoutedRequest};
+use crate::response::{self, NO_CONTENT_POLICY, ResponseBody, Status};
 use crate::source::{Source, Terms};
 
 /// The resources of a server.
@@ -50,7 +50,7 @@ impl Site {
     /// Answers the result of parsing a request that came in over the address `local`.
     pub(crate) fn answer(
         &self,
-        request: Result<Request, Status>,
+        request: Result<RoutedRequest, Status>,
         local: IpAddr,
         accepts_followers: bool,
     ) -> Answer {
@@ -71,18 +71,23 @@ impl Site {
         }
     }
 
-    fn route(&self, request: &Request, local: IpAddr) -> Result<Content, Status> {
+    fn route(&self, request: &RoutedRequest, local: IpAddr) -> Result<Content, Status> {
         if !host::is_own(&request.host, local, &self.names) {
             return Err(Status::ForeignHost);
         }
-        let body = |media_type, bytes| Content::Body(Body { media_type, bytes }, NO_CONTENT_POLICY);
+        let body = |media_type, bytes| {
+            Content::Body(ResponseBody { media_type, bytes }, NO_CONTENT_POLICY)
+        };
         if let Some(worker) = request.path.strip_prefix("/stack/") {
             return Ok(body("text/plain; charset=utf-8", self.stack(worker)?.into_bytes()));
         }
         Ok(match request.path.as_str() {
             "/" => {
                 let bytes = page::HTML.as_bytes().to_vec();
-                Content::Body(Body { media_type: "text/html; charset=utf-8", bytes }, page::POLICY)
+                Content::Body(
+                    ResponseBody { media_type: "text/html; charset=utf-8", bytes },
+                    page::POLICY,
+                )
             }
             "/snapshot.json" => body("application/json", json(&self.snapshot()?)?.into_bytes()),
             "/metrics" => {
@@ -139,7 +144,7 @@ impl Site {
 
 /// The content of a resource, and its security policy.
 enum Content {
-    Body(Body, &'static str),
+    Body(ResponseBody, &'static str),
     Events,
 }
 

@@ -11,7 +11,7 @@ use crate::arena::mapping::page_size;
 /// them. Returns the bytes that are in small pages now.
 pub fn collapse() -> u64 {
     let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
-    for region in regions(&text).filter(Region::is_dense) {
+    for region in regions(&text).filter(AnonymousRegion::is_dense) {
         let (start, end) = (region.range.start.next_multiple_of(huge()), region.range.end);
         let length = end.saturating_sub(start) / huge() * huge();
         if length > 0 {
@@ -35,26 +35,26 @@ fn huge() -> usize {
 const COLLAPSE: libc::c_int = 25;
 
 /// Anonymous, private, writable memory.
-struct Region {
+struct AnonymousRegion {
     range: Range<usize>,
     resident: u64,
     huge: u64,
 }
 
-impl Region {
+impl AnonymousRegion {
     /// Returns `true` if huge pages take at most twice the memory.
     fn is_dense(&self) -> bool {
         self.resident * 2 >= self.range.len() as u64 && self.huge < self.resident
     }
 }
 
-fn regions(smaps: &str) -> impl Iterator<Item = Region> + '_ {
+fn regions(smaps: &str) -> impl Iterator<Item = AnonymousRegion> + '_ {
     let mut lines = smaps.lines().peekable();
     std::iter::from_fn(move || {
         loop {
             let head = lines.next()?;
             let Some(range) = anonymous(head) else { continue };
-            let mut region = Region { range, resident: 0, huge: 0 };
+            let mut region = AnonymousRegion { range, resident: 0, huge: 0 };
             while let Some(line) = lines.next_if(|line| line.starts_with(char::is_uppercase)) {
                 let bytes = |name| {
                     let value = line.strip_prefix(name)?.trim().strip_suffix(" kB")?;

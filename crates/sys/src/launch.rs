@@ -39,7 +39,7 @@ use crate::process::Process;
 use crate::resource_limit::Limited;
 use crate::signals::Blocked;
 use crate::syscall::checked;
-use child::Child;
+use child::ChildData;
 
 /// A program's start settings. Everything is prepared beforehand; nothing is allocated in the
 /// child.
@@ -140,7 +140,7 @@ impl Launcher {
         let arguments = pointers(launch.arguments);
         let environment = pointers(launch.environment);
         let candidates = pointers(launch.program.candidates());
-        let mut child = Child {
+        let mut child = ChildData {
             candidates: candidates.as_ptr(),
             arguments: arguments.as_ptr(),
             environment: environment.as_ptr(),
@@ -171,7 +171,7 @@ impl Launcher {
 
     fn clone_child(
         &mut self,
-        child: &mut Child<'_>,
+        child: &mut ChildData<'_>,
         pidfd: &mut c_int,
     ) -> Result<Pid, LaunchError> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;

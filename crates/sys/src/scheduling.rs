@@ -7,7 +7,7 @@ use crate::syscall::checked;
 /// The kernel's `sched_attr` as of Linux 3.14; the kernel accepts that size forever.
 #[repr(C)]
 #[derive(Debug, Default, Clone, Copy)]
-struct Attributes {
+struct SchedulingAttributes {
     size: u32,
     policy: u32,
     flags: u64,
@@ -18,9 +18,9 @@ struct Attributes {
     period: u64,
 }
 
-/// Size of [`Attributes`] in bytes.
+/// Size of [`SchedulingAttributes`] in bytes.
 const SIZE: u32 = 48;
-const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
+const _: () = assert!(size_of::<SchedulingAttributes>() == SIZE as usize);
 
 /// The shortest slice that the kernel accepts: 0.1 ms.
 const SLICE: u64 = 100_000;
@@ -47,7 +47,7 @@ const DYING: i32 = 5;
 
 /// Sets the slice of a thread, of which 0 is this one, and its nice value.
 fn shorten_slices(thread: libc::pid_t, nice: Option<i32>) -> io::Result<()> {
-    let mut attributes = Attributes::default();
+    let mut attributes = SchedulingAttributes::default();
     // SAFETY: the kernel writes at most `SIZE` bytes to the structure, which consists of numbers
     // and outlives the call.
     let read =

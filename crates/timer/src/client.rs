@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ClientError;
 use crate::escalation::Escalation;
-use crate::request::{Request, packet};
+use crate::request::{TimerRequest, packet};
 use crate::scope::{SCOPE_LIMIT, Scope};
 use connection::Connection;
 pub use guard::TimerGuard;
@@ -107,7 +107,7 @@ impl TimerClient {
             reserved => reserved?,
         }
         let (deadline, escalation) = (deadline.as_nanos(), self.escalation.clone());
-        self.send(&Request::Acquire { scope, deadline, escalation })
+        self.send(&TimerRequest::Acquire { scope, deadline, escalation })
     }
 
     /// Disarms a timer. Releasing a scope that is not armed is not an error.
@@ -115,7 +115,7 @@ impl TimerClient {
     /// # Errors
     /// See [`ClientError`].
     pub fn release(&self, scope: impl Into<Scope>) -> Result<(), ClientError> {
-        self.send(&Request::Release { scope: checked(scope.into())? })
+        self.send(&TimerRequest::Release { scope: checked(scope.into())? })
     }
 
     /// Arms a timer with a scope of its own. Dropping the guard releases it, including during a
@@ -150,7 +150,7 @@ impl TimerClient {
         self.connection(None).map(drop)
     }
 
-    fn send(&self, request: &Request) -> Result<(), ClientError> {
+    fn send(&self, request: &TimerRequest) -> Result<(), ClientError> {
         let packet = packet(request);
         let connection = self.connection(None)?;
         match connection.send(&packet) {

@@ -106,21 +106,21 @@ const LAST_RETRY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
-    alarms: TimerHeap<Alarm>,
-    clients: HashMap<ClientId, Client>,
+    alarms: TimerHeap<TimerAlarm>,
+    clients: HashMap<ClientId, ClientTimers>,
     /// Processes whose alarms fired in this tick, in that order; empty between ticks.
     touched: Vec<ClientId>,
 }
 
 #[derive(Debug)]
-struct Alarm {
+struct TimerAlarm {
     client: ClientId,
     /// `None` if the process is to be reaped again.
     scope: Option<Scope>,
 }
 
 #[derive(Debug)]
-struct Client {
+struct ClientTimers {
     pid: u32,
     armed: HashMap<Scope, Armed>,
     /// Ordered by expiry.
@@ -162,7 +162,7 @@ impl Machine {
 
     /// Returns the number of timers of a process, including expired ones if the process was kept.
     pub(crate) fn timers(&self, client: ClientId) -> usize {
-        self.clients.get(&client).map_or(0, Client::timers)
+        self.clients.get(&client).map_or(0, ClientTimers::timers)
     }
 
     /// Handles one event and appends the resulting actions. `now` must never decrease.
@@ -180,7 +180,7 @@ impl Machine {
     }
 
     fn register(&mut self, id: ClientId, pid: u32, outbox: &mut Vec<Action>) {
-        let client = Client {
+        let client = ClientTimers {
             pid,
             armed: HashMap::new(),
             expired: Expired::default(),
@@ -215,7 +215,8 @@ impl Machine {
             outbox.push(Action::Report(refused));
             outbox.push(Action::Disconnect { client: id, reason });
         } else {
-            let alarm = self.alarms.arm(deadline, Alarm { client: id, scope: Some(scope.clone()) });
+            let alarm =
+                self.alarms.arm(deadline, TimerAlarm { client: id, scope: Some(scope.clone()) });
             client.armed.insert(scope, Armed { alarm, escalation });
         }
     }
@@ -242,7 +243,7 @@ impl Machine {
 
     fn tick(&mut self, now: Monotonic, outbox: &mut Vec<Action>) {
         while let Some(fired) = self.alarms.expire(now) {
-            let Alarm { client: id, scope } = fired.value;
+            let TimerAlarm { client: id, scope } = fired.value;
             let Some(client) = self.clients.get_mut(&id) else { continue };
             if client.new == 0 && !client.due {
                 self.touched.push(id);
@@ -280,9 +281,9 @@ impl Machine {
     fn reaped(&mut self, now: Monotonic, id: ClientId, result: Reaped, outbox: &mut Vec<Action>) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         let pid = client.pid;
-        let alarm_in = |pause: Duration, alarms: &mut TimerHeap<Alarm>| {
+        let alarm_in = |pause: Duration, alarms: &mut TimerHeap<TimerAlarm>| {
             let deadline = now.saturating_add(pause);
-            alarms.arm(deadline, Alarm { client: id, scope: None })
+            alarms.arm(deadline, TimerAlarm { client: id, scope: None })
         };
         match result {
             Reaped::Gone(swept) => {
@@ -328,7 +329,7 @@ impl Machine {
     }
 }
 
-impl Client {
+impl ClientTimers {
     /// Number of timers. Expired ones of a kept process count too: it is still expected to release
     /// them.
     fn timers(&self) -> usize {
@@ -336,7 +337,7 @@ impl Client {
     }
 
     /// Clears an expired scope. Without any left, there is no reason to reap a kept process again.
-    fn clear_expired(&mut self, scope: &Scope, alarms: &mut TimerHeap<Alarm>) {
+    fn clear_expired(&mut self, scope: &Scope, alarms: &mut TimerHeap<TimerAlarm>) {
         if let Phase::Kept { alarm } = self.phase {
             self.expired.remove(scope);
             if self.expired.is_empty() {
@@ -348,7 +349,7 @@ impl Client {
     }
 
     /// Clears all timers, as if the process had never acquired any.
-    fn clear(&mut self, alarms: &mut TimerHeap<Alarm>) {
+    fn clear(&mut self, alarms: &mut TimerHeap<TimerAlarm>) {
         for (_, armed) in self.armed.drain() {
             alarms.cancel(armed.alarm);
         }

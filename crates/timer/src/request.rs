@@ -21,7 +21,7 @@ pub(crate) const VERSION: u16 = 2;
 pub(crate) const PACKET_LIMIT: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum TimerRequest {
     Hello {
         version: u16,
     },
@@ -45,7 +45,7 @@ pub(crate) enum Answer {
     Count(u64),
 }
 
-impl Request {
+impl TimerRequest {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
         let request: Self = codec::decode(bytes).map_err(|error| codec::chain(&error))?;
         match &request {
@@ -95,14 +95,18 @@ mod tests {
         prop_oneof![Just(Escalation::log_only()), kill]
     }
 
-    fn request() -> impl Strategy<Value = Request> {
+    fn request() -> impl Strategy<Value = TimerRequest> {
         prop_oneof![
-            any::<u16>().prop_map(|version| Request::Hello { version }),
+            any::<u16>().prop_map(|version| TimerRequest::Hello { version }),
             (scope(), any::<u64>(), proptest::option::of(escalation())).prop_map(
-                |(scope, deadline, escalation)| Request::Acquire { scope, deadline, escalation }
+                |(scope, deadline, escalation)| TimerRequest::Acquire {
+                    scope,
+                    deadline,
+                    escalation
+                }
             ),
-            scope().prop_map(|scope| Request::Release { scope }),
-            Just(Request::Count),
+            scope().prop_map(|scope| TimerRequest::Release { scope }),
+            Just(TimerRequest::Count),
         ]
     }
 
@@ -112,14 +116,14 @@ mod tests {
             let packet = packet(&request);
             prop_assert!(packet.len() <= PACKET_LIMIT);
             for cut in 0..packet.len() {
-                prop_assert!(Request::decode(&packet[..cut]).is_err());
+                prop_assert!(TimerRequest::decode(&packet[..cut]).is_err());
             }
-            prop_assert_eq!(Request::decode(&packet), Ok(request));
+            prop_assert_eq!(TimerRequest::decode(&packet), Ok(request));
         }
 
         #[test]
         fn random_bytes_decode_to_an_error_or_a_bounded_request(bytes: Vec<u8>) {
-            if let Ok(request) = Request::decode(&bytes) {
+            if let Ok(request) = TimerRequest::decode(&bytes) {
                 packet(&request);
             }
         }
@@ -128,6 +132,6 @@ mod tests {
     #[test]
     fn a_scope_above_the_limit_is_refused() {
         let scope = Scope::from("x".repeat(SCOPE_LIMIT + 1));
-        assert!(Request::decode(&packet(&Request::Release { scope })).is_err());
+        assert!(TimerRequest::decode(&packet(&TimerRequest::Release { scope })).is_err());
     }
 }

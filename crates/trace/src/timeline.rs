@@ -19,7 +19,7 @@ use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::process::Exit;
 use brigade_sys::sync::{Condvar, Mutex};
 
-use writer::Writer;
+use writer::EntryWriter;
 
 /// Maximum number of entries that wait to be written, which take a few mebibytes.
 const MAX: usize = 1 << 16;
@@ -36,7 +36,7 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// The timeline of a pool.
 #[derive(Debug)]
 pub struct Timeline {
-    buffer: Mutex<Buffer>,
+    buffer: Mutex<WriteBuffer>,
     /// Notified when there is something to do for the thread that writes.
     changed: Condvar,
     /// `true` if nobody wants entries anymore.
@@ -46,7 +46,7 @@ pub struct Timeline {
 }
 
 #[derive(Debug)]
-struct Buffer {
+struct WriteBuffer {
     entries: Vec<Entry>,
     lost: u64,
     ended: bool,
@@ -90,7 +90,7 @@ impl Timeline {
     /// Creates the file.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self {
-            buffer: Mutex::new(Buffer {
+            buffer: Mutex::new(WriteBuffer {
                 entries: Vec::new(),
                 lost: 0,
                 ended: false,
@@ -147,14 +147,14 @@ impl Timeline {
 
     fn write_all(&self, pool: &str) -> io::Result<()> {
         let Some(file) = self.file.lock().take() else { return Ok(()) };
-        let mut writer = Writer::new(file, pool, self.begin)?;
+        let mut writer = EntryWriter::new(file, pool, self.begin)?;
         let mut entries = Vec::new();
         loop {
             let mut buffer = self.buffer.lock();
             while buffer.entries.is_empty() && !buffer.ended {
                 buffer = self.changed.wait(buffer);
             }
-            let is_more = |buffer: &mut Buffer| !buffer.ended && buffer.entries.len() < ENOUGH;
+            let is_more = |buffer: &mut WriteBuffer| !buffer.ended && buffer.entries.len() < ENOUGH;
             buffer = self.changed.wait_timeout_while(buffer, DELAY, is_more).0;
             mem::swap(&mut buffer.entries, &mut entries);
             let (lost, ended) = (mem::take(&mut buffer.lost), buffer.ended);

@@ -24,35 +24,37 @@ use brigade_wire::version::PROTOCOL_VERSION;
 use crate::arenas::Arenas;
 use crate::context;
 use crate::control::{Control, Host, failed_to};
-use crate::error::{StartError, TOO_FEW};
+use crate::error::{TOO_FEW, WorkerStartError};
 use crate::fork_server;
 use crate::forward;
 use crate::marker::Marker;
 use crate::memory_limit::MemoryLimit;
 use crate::program::Program;
-use crate::sandbox::Sandbox;
-use crate::setup::Setup;
+use crate::sandbox::WorkerSandbox;
+use crate::setup::WorkerSetup;
 
 /// Everything that a worker has before its initializer, apart from its link.
-pub(crate) struct Connected {
+pub(crate) struct ConnectedWorker {
     pub(crate) hello: Hello,
     pub(crate) host: Host,
     pub(crate) slots: SlotTable,
     pub(crate) arenas: Option<Arenas>,
     pub(crate) memory_limit: MemoryLimit,
-    pub(crate) setup: Setup,
-    pub(crate) sandbox: Option<Sandbox>,
+    pub(crate) setup: WorkerSetup,
+    pub(crate) sandbox: Option<WorkerSandbox>,
 }
 
 /// The worker's end of the link.
-pub(crate) enum Link {
+pub(crate) enum WorkerLink {
     Ring(Box<ring::WorkerEnd>),
     /// Opened in the handshake.
     Connected(WorkerEnd),
 }
 
 /// Performs the handshake.
-pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError> {
+pub(crate) fn connect(
+    program: &Program,
+) -> Result<(WorkerLink, ConnectedWorker), WorkerStartError> {
     let marker = Marker::read()?;
     signals::reset();
     parent_death::bind(marker.host)?;
@@ -62,7 +64,7 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
     let mut control = Control::new(ControlSocket::from_fd(control));
     Marker::remove();
     if marker.version != PROTOCOL_VERSION {
-        let error = StartError::Version(marker.version);
+        let error = WorkerStartError::Version(marker.version);
         control.refuse(&error);
         return Err(error);
     }
@@ -73,10 +75,11 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
         (first, descriptors) = control.receive()?;
     }
     let ToWorkerControl::Hello(hello) = first else {
-        return Err(StartError::Unexpected("another packet before the greeting"));
+        return Err(WorkerStartError::Unexpected("another packet before the greeting"));
     };
     let (control, asks) = (Arc::new(control), hello.asks);
-    let handshake = Handshake { marker, control: Arc::clone(&control), program, is_forked, hello };
+    let handshake =
+        OpenHandshake { marker, control: Arc::clone(&control), program, is_forked, hello };
     handshake.run(descriptors).inspect_err(|error| {
         if asks {
             control.refuse(error);
@@ -85,7 +88,7 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
 }
 
 /// A handshake in progress, for which the worker has only its control socket.
-struct Handshake<'a> {
+struct OpenHandshake<'a> {
     marker: Marker,
     control: Arc<Control>,
     program: &'a Program,
@@ -93,8 +96,11 @@ struct Handshake<'a> {
     hello: Hello,
 }
 
-impl Handshake<'_> {
-    fn run(self, descriptors: Vec<OwnedFd>) -> Result<(Link, Connected), StartError> {
+impl OpenHandshake<'_> {
+    fn run(
+        self,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(WorkerLink, ConnectedWorker), WorkerStartError> {
         let hello = &self.hello;
         let given = hello.take(descriptors).ok_or(TOO_FEW)?;
         let connector = match hello.link {
@@ -103,9 +109,9 @@ impl Handshake<'_> {
         };
         let segment = given
             .segment
-            .ok_or(StartError::Unexpected("a greeting without the table of task states"))?;
+            .ok_or(WorkerStartError::Unexpected("a greeting without the table of task states"))?;
         let segment = Segment::open(segment, hello.words() + crash::WORDS);
-        let segment = Arc::new(segment.map_err(StartError::Slots)?);
+        let segment = Arc::new(segment.map_err(WorkerStartError::Slots)?);
         self.control.report_crashes(&segment, hello.words());
         if let Some((level, pipe)) = hello.events.zip(given.events) {
             forward::install(level, pipe);
@@ -113,30 +119,31 @@ impl Handshake<'_> {
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth, hello.pinned);
         let memory_limit = MemoryLimit::open(hello.max_rss, hello.max_growth, self.is_forked)
-            .map_err(StartError::MemoryLimit)?;
+            .map_err(WorkerStartError::MemoryLimit)?;
         let arenas = Arenas::open(hello, &self.control, given.arguments, given.results)?;
         let open = |argument: Option<OwnedFd>| argument.map(SealedView::open).transpose();
         let arguments = open(given.preload).and_then(|it| Ok([it, open(given.initializer)?]));
-        let setup = Setup::new(hello, arguments.map_err(StartError::Argument)?);
+        let setup = WorkerSetup::new(hello, arguments.map_err(WorkerStartError::Argument)?);
         // The host bounds what it sends. A limit beyond the address space is no limit.
         let limit = message_limit(usize::try_from(hello.message_limit).unwrap_or(usize::MAX));
         let link = if let Some(connector) = connector {
-            Link::Connected(self.open_link(connector, limit)?)
+            WorkerLink::Connected(self.open_link(connector, limit)?)
         } else {
             let (Some(page), Some(thread), Some(caller)) = (given.page, given.thread, given.caller)
             else {
                 return Err(TOO_FEW);
             };
             let [thread, caller] = [thread, caller].map(RemoteWaker::from_fd);
-            let doorbell = RemoteDoorbell::new(page, thread, caller).map_err(StartError::Slots)?;
+            let doorbell =
+                RemoteDoorbell::new(page, thread, caller).map_err(WorkerStartError::Slots)?;
             self.answer(String::new(), arenas.is_some())?;
-            Link::Ring(Box::new(ring::WorkerEnd::new(&segment, hello.slots, doorbell, limit)))
+            WorkerLink::Ring(Box::new(ring::WorkerEnd::new(&segment, hello.slots, doorbell, limit)))
         };
         arm_lifeline(given.lifeline, hello.copies.is_some())?;
         let slots = SlotTable::new(segment, hello.slots);
         let (mut hello, host) = (self.hello, Host::Process(self.control));
-        let sandbox = hello.sandbox.take().map(|it| Sandbox::new(*it, given.files));
-        Ok((link, Connected { hello, host, slots, arenas, memory_limit, setup, sandbox }))
+        let sandbox = hello.sandbox.take().map(|it| WorkerSandbox::new(*it, given.files));
+        Ok((link, ConnectedWorker { hello, host, slots, arenas, memory_limit, setup, sandbox }))
     }
 
     /// Creates the socket to which the host connects, sends its name to the host, and accepts the
@@ -148,17 +155,17 @@ impl Handshake<'_> {
         &self,
         connector: &dyn WorkerConnector,
         limit: usize,
-    ) -> Result<WorkerEnd, StartError> {
+    ) -> Result<WorkerEnd, WorkerStartError> {
         parent_death::unbind();
         // The server removes its folder when it is dropped.
-        let server = connector.listen(&self.hello.folder).map_err(StartError::Server)?;
+        let server = connector.listen(&self.hello.folder).map_err(WorkerStartError::Server)?;
         self.answer(server.name().to_owned(), false)?;
         match self.control.receive()? {
             (ToWorkerControl::Go, _) => {}
-            _ => return Err(StartError::Unexpected("another packet than `go`")),
+            _ => return Err(WorkerStartError::Unexpected("another packet than `go`")),
         }
         // The host connects before it sends `Go`, so this does not block.
-        let end = server.accept(&self.hello.token, limit).map_err(StartError::Accept)?;
+        let end = server.accept(&self.hello.token, limit).map_err(WorkerStartError::Accept)?;
         parent_death::bind(self.marker.host)?;
         self.control.send(&FromWorkerControl::Ready)?;
         Ok(end)
@@ -166,7 +173,7 @@ impl Handshake<'_> {
 
     /// Sends the identity of this worker, if the host asks for it. `server` is the name of the
     /// server of a link that is opened in the handshake.
-    fn answer(&self, server: String, arenas: bool) -> Result<(), StartError> {
+    fn answer(&self, server: String, arenas: bool) -> Result<(), WorkerStartError> {
         if !self.hello.asks {
             return Ok(());
         }
@@ -186,10 +193,10 @@ impl Handshake<'_> {
 ///
 /// Not earlier, because a worker whose link is opened in the handshake has to remove a folder
 /// first.
-fn arm_lifeline(lifeline: Option<OwnedFd>, copies: bool) -> Result<(), StartError> {
+fn arm_lifeline(lifeline: Option<OwnedFd>, copies: bool) -> Result<(), WorkerStartError> {
     let arm = if copies { lifeline::arm_group } else { lifeline::arm };
     match lifeline.map(arm) {
-        Some(Ok(false)) => Err(StartError::ControlClosed),
+        Some(Ok(false)) => Err(WorkerStartError::ControlClosed),
         // A system without such signals still has the parent-death signal.
         Some(Ok(true) | Err(_)) | None => Ok(()),
     }

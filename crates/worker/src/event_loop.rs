@@ -41,7 +41,7 @@ use crate::forward;
 use crate::functions::Functions;
 use crate::memory_limit::MemoryLimit;
 use crate::sections;
-use caller::{Answer, Caller, Calls, Uncommon};
+use caller::{Answer, Calls, FunctionCaller, Uncommon};
 use chunk::Items;
 use emitter::{ArenaOutlet, Emitter};
 
@@ -59,7 +59,7 @@ pub(crate) struct EventLoop<S, R> {
     receiver: R,
     reporter: Reporter<S>,
     slots: SlotTable,
-    runner: Runner,
+    runner: TaskRunner,
     lent: Lent,
     memory_limit: MemoryLimit,
     turn: Turn,
@@ -90,7 +90,7 @@ pub(crate) enum LoopEnd {
 }
 
 /// Everything that is needed to run a task.
-struct Runner {
+struct TaskRunner {
     functions: Arc<Functions>,
     /// The last function that was found by its offset, which the next task often calls, too.
     latest: Option<(u64, EntryPoint)>,
@@ -110,7 +110,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         memory_limit: MemoryLimit,
     ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
-        let runner = Runner { functions, latest: None, arenas, calls: Calls::new(limit) };
+        let runner = TaskRunner { functions, latest: None, arenas, calls: Calls::new(limit) };
         let (lent, turn) = (Lent::default(), Turn::All);
         Self { receiver, reporter, slots, runner, lent, memory_limit, turn }
     }
@@ -265,7 +265,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     }
 }
 
-impl Runner {
+impl TaskRunner {
     /// Runs a task that is no chunk.
     fn run<S: LinkSender>(
         &mut self,
@@ -290,7 +290,8 @@ impl Runner {
         let store = calls.offering_store(arenas.as_ref());
         let mut put = |parts: &[&[u8]]| store.put_value(parts);
         let mut outlet = ArenaOutlet { emitter, store: &store };
-        let mut caller = Caller::new(run, calls, &store, slots, &mut put, Some(&mut outlet));
+        let mut caller =
+            FunctionCaller::new(run, calls, &store, slots, &mut put, Some(&mut outlet));
         caller.set_arrived(arrived);
         caller.call(entry, run.task, argument, lent)
     }

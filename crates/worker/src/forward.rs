@@ -20,9 +20,9 @@ use crate::bounded::bounded;
 use crate::context;
 
 /// The pipe of this worker, if its subscriber is ours.
-static PIPE: OnceLock<Pipe> = OnceLock::new();
+static PIPE: OnceLock<EventPipe> = OnceLock::new();
 
-struct Pipe {
+struct EventPipe {
     /// It does not block.
     file: File,
     lost: AtomicU64,
@@ -32,7 +32,7 @@ struct Pipe {
 pub(crate) fn install(level: EventLevel, pipe: OwnedFd) {
     if dispatcher::set_global_default(Dispatch::new(Forwarder(level.into()))).is_ok() {
         // A process has one host.
-        let _ = PIPE.set(Pipe { file: pipe.into(), lost: AtomicU64::new(0) });
+        let _ = PIPE.set(EventPipe { file: pipe.into(), lost: AtomicU64::new(0) });
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn end_of_task() {
     }
 }
 
-impl Pipe {
+impl EventPipe {
     fn send(&self, mut event: WorkerEvent<'_>) {
         event.lost = self.lost.swap(0, Ordering::Relaxed);
         // A pipe takes all of so few bytes, or nothing.

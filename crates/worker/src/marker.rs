@@ -14,7 +14,7 @@ use brigade_sys::environment;
 use brigade_sys::process::parent_pid;
 use brigade_wire::version::MARKER;
 
-use crate::error::StartError;
+use crate::error::WorkerStartError;
 
 /// The content of the variable: "version:host".
 #[derive(Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ impl Marker {
         })
     }
 
-    pub(crate) fn read() -> Result<Self, StartError> {
+    pub(crate) fn read() -> Result<Self, WorkerStartError> {
         let value = env::var_os(MARKER).unwrap_or_default();
-        Self::parse(&value).ok_or(StartError::Marker(value))
+        Self::parse(&value).ok_or(WorkerStartError::Marker(value))
     }
 
     /// Removes the variable from the environment, if that is allowed.

@@ -43,7 +43,7 @@ const CANNOT_UNWIND: [&str; 2] =
 thread_local! {
     static STATE: Cell<State> = const { Cell::new(State::Idle) };
     /// The latest panic inside `run`, which the task itself may have caught.
-    static NOTE: RefCell<Option<Note>> = const { RefCell::new(None) };
+    static NOTE: RefCell<Option<PanicNote>> = const { RefCell::new(None) };
 }
 
 /// The state of a thread.
@@ -56,27 +56,27 @@ enum State {
     Panicked,
 }
 
-struct Note {
+struct PanicNote {
     message: String,
     location: Option<String>,
     /// Resolved to names only for the report, after unwinding.
-    backtrace: Option<Frames>,
+    backtrace: Option<PanicFrames>,
 }
 
-enum Frames {
+enum PanicFrames {
     /// With lines, which need files.
     Open(Box<Backtrace>),
-    /// The addresses, for [`Names`].
+    /// The addresses, for [`FunctionNames`].
     Closed(Vec<usize>),
 }
 
 /// All that names of functions need in a process that can no longer open files.
-struct Names {
+struct FunctionNames {
     rights: Rights,
     symbols: Symbols,
 }
 
-static NAMES: OnceLock<Names> = OnceLock::new();
+static NAMES: OnceLock<FunctionNames> = OnceLock::new();
 
 /// Set once this process has looked for names in the files of its program.
 static NAMED: AtomicBool = AtomicBool::new(false);
@@ -85,7 +85,7 @@ static NAMED: AtomicBool = AtomicBool::new(false);
 pub(crate) fn keep_names() {
     // Without /proc there is nothing to keep.
     if let (Ok(rights), Ok(symbols)) = (Rights::now(), Symbols::open()) {
-        let _ = NAMES.set(Names { rights, symbols });
+        let _ = NAMES.set(FunctionNames { rights, symbols });
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn prepare_names() {
     PREPARED.call_once(|| drop(Backtrace::force_capture().to_string()));
 }
 
-impl Frames {
+impl PanicFrames {
     fn capture() -> Self {
         if NAMES.get().is_none_or(|names| names.rights.allow_files()) {
             Self::Open(Box::new(Backtrace::force_capture()))
@@ -118,7 +118,7 @@ impl Frames {
     }
 }
 
-impl fmt::Display for Frames {
+impl fmt::Display for PanicFrames {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, NAMES.get()) {
             (Self::Open(backtrace), _) => {
@@ -191,7 +191,7 @@ fn note(panic: &PanicHookInfo<'_>) -> bool {
     let message = bounded(panic_text(panic.payload()), MESSAGE_LIMIT);
     if CANNOT_UNWIND.contains(&message.as_str()) {
         match NOTE.take() {
-            Some(Note { message, location, .. }) => {
+            Some(PanicNote { message, location, .. }) => {
                 let earlier = format!("the task {}", panicked(location, &message));
                 crash::note_message(&earlier);
                 report_end(&earlier);
@@ -201,10 +201,10 @@ fn note(panic: &PanicHookInfo<'_>) -> bool {
         return false;
     }
     let wanted = env::var_os("RUST_BACKTRACE").is_none_or(|value| value != "0");
-    let note = Note {
+    let note = PanicNote {
         message,
         location: panic.location().map(ToString::to_string),
-        backtrace: wanted.then(Frames::capture),
+        backtrace: wanted.then(PanicFrames::capture),
     };
     NOTE.set(Some(note));
     STATE.set(State::Panicked);

@@ -7,12 +7,12 @@ use brigade_sys::sibling::single_thread;
 
 /// A sandbox of the host's greeting.
 #[derive(Debug)]
-pub(crate) struct Sandbox {
+pub(crate) struct WorkerSandbox {
     restrictions: Restrictions,
     pub(crate) before_initializer: bool,
 }
 
-impl Sandbox {
+impl WorkerSandbox {
     pub(crate) fn new(confinement: Confinement, files: Option<OwnedFd>) -> Self {
         let before_initializer = confinement.before_initializer;
         let restrictions = confinement.restrictions(files).of_this_process();

@@ -62,7 +62,7 @@ pub(crate) fn begin(slots: SlotTable, control: Arc<Control>) {
     let origin = Origin::here();
     let state = Mutex::default();
     let (some_open, is_known) = (AtomicBool::new(false), AtomicBool::new(false));
-    let _ = SECTIONS.set(Sections { slots, control, state, some_open, is_known, origin });
+    let _ = SECTIONS.set(WorkerSections { slots, control, state, some_open, is_known, origin });
 }
 
 /// Forgets the sections that a task has left open.
@@ -87,14 +87,14 @@ pub(crate) fn end_of_item() {
 
 /// Returns the sections, except in a fork, where the lock may be held by a thread that does not
 /// exist there.
-fn sections() -> Option<&'static Sections> {
+fn sections() -> Option<&'static WorkerSections> {
     SECTIONS.get().filter(|sections| sections.origin.is_here())
 }
 
-static SECTIONS: OnceLock<Sections> = OnceLock::new();
+static SECTIONS: OnceLock<WorkerSections> = OnceLock::new();
 
 #[derive(Debug)]
-struct Sections {
+struct WorkerSections {
     slots: SlotTable,
     control: Arc<Control>,
     state: Mutex<State>,
@@ -118,7 +118,7 @@ struct State {
 /// checking.
 const MARGIN: Duration = Duration::from_millis(1);
 
-impl Sections {
+impl WorkerSections {
     fn open(&self, limit: Duration) -> u64 {
         let now = clock::now();
         let due = now.saturating_add(limit);

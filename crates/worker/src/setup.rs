@@ -104,7 +104,7 @@ impl<F: Fn()> Adapter<F> for Finalizes {
 
 /// The initializer and the finalizer of the host's greeting.
 #[derive(Debug)]
-pub(crate) struct Setup {
+pub(crate) struct WorkerSetup {
     /// Called before the initializer, in a worker that was not forked from a server that has done
     /// so.
     preload: Option<(u64, SealedView)>,
@@ -112,7 +112,7 @@ pub(crate) struct Setup {
     finalizer: Option<u64>,
 }
 
-impl Setup {
+impl WorkerSetup {
     /// Returns that of a greeting, with the arguments of `preload` and of the initializer.
     pub(crate) fn new(hello: &Hello, [preload, initializer]: [Option<SealedView>; 2]) -> Self {
         Self {

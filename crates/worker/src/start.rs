@@ -11,7 +11,7 @@ use brigade_wire::codec;
 use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::link::{LinkReceiver, LinkSender};
 
-use crate::bootstrap::{self, Connected, Link};
+use crate::bootstrap::{self, ConnectedWorker, WorkerLink};
 use crate::buffers;
 use crate::control::{Control, Host};
 use crate::copies;
@@ -22,7 +22,7 @@ use crate::functions::{Functions, Named};
 use crate::marker::Marker;
 use crate::panic_capture;
 use crate::program::{Connectors, Program};
-use crate::sandbox::Sandbox;
+use crate::sandbox::WorkerSandbox;
 use crate::sections;
 use crate::stderr::report_end;
 
@@ -84,14 +84,14 @@ fn serve(program: Program) -> i32 {
         }
     };
     match link {
-        Link::Ring(end) => work(connected, program.named, end.sender, end.receiver),
-        Link::Connected(end) => work(connected, program.named, end.sender, end.receiver),
+        WorkerLink::Ring(end) => work(connected, program.named, end.sender, end.receiver),
+        WorkerLink::Connected(end) => work(connected, program.named, end.sender, end.receiver),
     }
 }
 
 /// Runs the initializer, the event loop and the finalizer, and returns the exit code.
 pub(crate) fn work(
-    mut connected: Connected,
+    mut connected: ConnectedWorker,
     named: Named,
     sender: impl LinkSender,
     receiver: impl LinkReceiver,
@@ -106,7 +106,7 @@ pub(crate) fn work(
     if !prepare(&mut connected, &functions, origin) {
         return exit_code::INITIALIZER;
     }
-    let Connected { hello, host, slots, arenas, memory_limit, setup, .. } = connected;
+    let ConnectedWorker { hello, host, slots, arenas, memory_limit, setup, .. } = connected;
     if let Host::Process(control) = &host {
         sections::begin(slots.clone(), Arc::clone(control));
     }
@@ -153,14 +153,14 @@ pub(crate) fn work(
 
 /// Runs the initializer, enters the sandbox, and tells the host, if that waits for it. Returns
 /// `false` if something has failed.
-fn prepare(connected: &mut Connected, functions: &Functions, origin: Origin) -> bool {
-    let Connected { host, setup, sandbox, memory_limit, .. } = connected;
+fn prepare(connected: &mut ConnectedWorker, functions: &Functions, origin: Origin) -> bool {
+    let ConnectedWorker { host, setup, sandbox, memory_limit, .. } = connected;
     let is_process = matches!(host, Host::Process(_));
     let is_awaited = is_process && (setup.is_awaited() || sandbox.is_some());
     if is_awaited {
         early::acquire();
     }
-    let enter = |sandbox: Option<Sandbox>| sandbox.map_or(Ok(()), Sandbox::enter);
+    let enter = |sandbox: Option<WorkerSandbox>| sandbox.map_or(Ok(()), WorkerSandbox::enter);
     let before = sandbox.take_if(|sandbox| sandbox.before_initializer);
     let initialized = enter(before).and_then(|()| setup.initialize(functions));
     origin.end_copy();

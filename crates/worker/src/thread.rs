@@ -6,20 +6,20 @@
 
 use brigade_wire::worker_thread::WorkerThread;
 
-use crate::bootstrap::Connected;
+use crate::bootstrap::ConnectedWorker;
 use crate::context;
 use crate::control::Host;
 use crate::functions::Named;
 use crate::memory_limit::MemoryLimit;
-use crate::setup::Setup;
+use crate::setup::WorkerSetup;
 use crate::start;
 
 /// Runs a worker on this thread, which ends then. Returns what would be its exit code.
 pub fn run_on_thread(thread: WorkerThread) -> i32 {
     let WorkerThread { hello, end, slots, arguments, initialized } = thread;
     context::become_worker_thread(hello.worker, hello.depth);
-    let connected = Connected {
-        setup: Setup::new(&hello, arguments),
+    let connected = ConnectedWorker {
+        setup: WorkerSetup::new(&hello, arguments),
         host: Host::Thread(initialized),
         memory_limit: MemoryLimit::none(),
         arenas: None,

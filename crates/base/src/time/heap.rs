@@ -53,7 +53,7 @@ pub struct Fired<T, I = Monotonic> {
 #[derive(Debug, Clone)]
 pub struct TimerHeap<T, I = Monotonic> {
     heap: Vec<Entry<I>>,
-    slots: Vec<Slot<T>>,
+    slots: Vec<HeapSlot<T>>,
     /// Head of the list of free slots.
     first_free: Option<u32>,
 }
@@ -65,7 +65,7 @@ struct Entry<I> {
 }
 
 #[derive(Debug, Clone)]
-struct Slot<T> {
+struct HeapSlot<T> {
     generation: u32,
     content: Content<T>,
 }
@@ -113,7 +113,7 @@ impl<T, I: Copy + Ord> TimerHeap<T, I> {
             free.content = content;
             slot
         } else {
-            self.slots.push(Slot { generation: 0, content });
+            self.slots.push(HeapSlot { generation: 0, content });
             narrow(self.slots.len() - 1)
         };
         self.heap.push(Entry { deadline, slot });
@@ -154,7 +154,7 @@ impl<T, I: Copy + Ord> TimerHeap<T, I> {
     /// Returns a timer's value; `None` if it has fired or was cancelled.
     pub fn get(&self, key: TimerKey) -> Option<&T> {
         match &self.slots.get(key.slot as usize)? {
-            Slot { generation, content: Content::Armed { value, .. } }
+            HeapSlot { generation, content: Content::Armed { value, .. } }
                 if *generation == key.generation =>
             {
                 Some(value)
@@ -192,7 +192,7 @@ impl<T, I: Copy + Ord> TimerHeap<T, I> {
     /// Returns the timer's position in the heap, if it is armed.
     fn position(&self, key: TimerKey) -> Option<usize> {
         match self.slots.get(key.slot as usize)? {
-            Slot { generation, content: Content::Armed { position, .. } }
+            HeapSlot { generation, content: Content::Armed { position, .. } }
                 if *generation == key.generation =>
             {
                 Some(*position as usize)
@@ -219,7 +219,7 @@ impl<T, I: Copy + Ord> TimerHeap<T, I> {
         // A slot that has used up its generations is never reused: that costs a few bytes per 2³²
         // timers.
         if let Some(generation) = freed.generation.checked_add(1) {
-            *freed = Slot { generation, content: Content::Free { next: self.first_free } };
+            *freed = HeapSlot { generation, content: Content::Free { next: self.first_free } };
             self.first_free = Some(slot);
         }
         content

@@ -7,7 +7,7 @@ use brigade::{Limits, Sandbox};
 use clap::{Args, ValueHint};
 
 use super::values::{parse_number, parse_seconds, parse_size};
-use crate::confine::Level;
+use crate::confine::SandboxLevel;
 use crate::each::Each;
 
 /// The options of sandboxes, which job files have as fields.
@@ -17,7 +17,7 @@ pub(crate) struct SandboxOptions {
     /// Run each job in a sandbox, which the kernel enforces. The programs of the system can be
     /// executed in all of them; `brigade sandbox` shows what this machine can do
     #[arg(long, value_enum, value_name = "LEVEL")]
-    pub(crate) sandbox: Option<Level>,
+    pub(crate) sandbox: Option<SandboxLevel>,
 
     /// Let jobs in the sandbox read a file, or a directory and everything below; may be repeated,
     /// and contain replacement strings of `brigade run`, as may the paths of the next two
@@ -82,9 +82,9 @@ impl SandboxOptions {
     /// Returns the sandbox, if there is one.
     pub(crate) fn made(&self) -> Option<Sandbox> {
         let sandbox = match self.sandbox? {
-            Level::NoNetwork => Sandbox::no_network(),
-            Level::ReadOnly => Sandbox::read_only(),
-            Level::Strict => Sandbox::strict(),
+            SandboxLevel::NoNetwork => Sandbox::no_network(),
+            SandboxLevel::ReadOnly => Sandbox::read_only(),
+            SandboxLevel::Strict => Sandbox::strict(),
         };
         let sandbox = sandbox
             .each(&self.read, Sandbox::read)

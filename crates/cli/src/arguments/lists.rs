@@ -9,7 +9,7 @@ use regex::bytes::Regex;
 
 use super::Run;
 use super::values::parse_number;
-use crate::input::{Columns, Framing, Rules, Separators, Sharing, Trim};
+use crate::input::{Columns, Framing, RowRules, RowSharing, Separators, Trim};
 use crate::template::Joining;
 
 /// The options of argument lists.
@@ -129,7 +129,7 @@ impl ListOptions {
     }
 
     /// Returns the rules by which lines become rows.
-    fn rules(&self, has_continued_lines: bool) -> Result<Rules, Report> {
+    fn rules(&self, has_continued_lines: bool) -> Result<RowRules, Report> {
         let columns = match &self.colsep {
             Some(pattern) if self.csv => match pattern.text.as_bytes() {
                 [delimiter] => Some(Columns::Csv(*delimiter)),
@@ -146,7 +146,7 @@ impl ListOptions {
         };
         let both = Trim { left: true, right: true };
         let default = if self.colsep.is_some() && !self.csv { both } else { Trim::default() };
-        Ok(Rules {
+        Ok(RowRules {
             columns,
             trim: self.trim.unwrap_or(default),
             end: self.end.as_ref().map(|end| end.clone().into_bytes()),
@@ -194,15 +194,15 @@ impl Run {
     }
 
     /// Returns the rules by which lines become rows.
-    pub(crate) fn row_rules(&self) -> Result<Rules, Report> {
+    pub(crate) fn row_rules(&self) -> Result<RowRules, Report> {
         self.lists.rules(self.pipe.lines.is_some())
     }
 
     /// Returns the number of rows of each job, if this number of jobs runs at once.
-    pub(crate) fn sharing(&self, slots: NonZeroUsize) -> Sharing {
+    pub(crate) fn sharing(&self, slots: NonZeroUsize) -> RowSharing {
         let fills = self.lists.fills_command();
         let (most, limit) = if fills { (usize::MAX, LONGEST_COMMAND) } else { (1, usize::MAX) };
-        Sharing {
+        RowSharing {
             most: self.arguments_per_job().unwrap_or(most),
             limit: self.lists.max_chars.unwrap_or(limit),
             spread: (self.lists.fills_repeated || self.lists.fills).then_some(slots),

@@ -24,12 +24,12 @@ pub(crate) struct Adjustments {
     folder: Option<Template>,
     variables: Vec<(OsString, Template)>,
     shell: Option<OsString>,
-    confined: Option<Confined>,
+    confined: Option<AdjustedConfinement>,
 }
 
 /// A confinement whose paths differ from job to job.
 #[derive(Debug, Clone)]
-struct Confined {
+struct AdjustedConfinement {
     /// Without the paths.
     sandbox: SandboxOptions,
     limits: LimitOptions,
@@ -71,7 +71,7 @@ impl Adjustments {
             confined: options
                 .sandbox
                 .differs()
-                .then(|| Confined::new(options, grammar))
+                .then(|| AdjustedConfinement::new(options, grammar))
                 .transpose()?,
         })
     }
@@ -99,7 +99,7 @@ impl Adjustments {
     }
 }
 
-impl Confined {
+impl AdjustedConfinement {
     fn new(options: &Run, grammar: &Grammar) -> Result<Self, Report> {
         let mut sandbox = options.sandbox.clone();
         let parsed = |option, paths: &mut Vec<PathBuf>| {

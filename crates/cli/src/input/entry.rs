@@ -10,7 +10,7 @@ use brigade::runner::{Confinement, Job, Stdin};
 use serde::Deserialize;
 
 use crate::arguments::{LimitOptions, SandboxOptions, parse_size};
-use crate::confine::{self, Level};
+use crate::confine::{self, SandboxLevel};
 use crate::each::Each;
 
 /// The description of a job in a TOML file or on a line of JSON. Missing fields are taken from the
@@ -37,7 +37,7 @@ pub(crate) struct Specification {
     retries: Option<u32>,
     prelude: Option<String>,
     /// The level of its sandbox.
-    sandbox: Option<Level>,
+    sandbox: Option<SandboxLevel>,
     /// Paths that it may read there.
     read: Option<Vec<PathBuf>>,
     /// Paths that it may read and change there.

@@ -7,7 +7,7 @@ use super::Row;
 
 /// The number of rows for each job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sharing {
+pub(crate) struct RowSharing {
     /// The largest number of rows of a job; 0 for jobs that get none of their row's arguments.
     pub(crate) most: usize,
     /// The command of a job is shorter than this.
@@ -31,21 +31,21 @@ pub(crate) struct TooLong {
 /// Collects rows until they are enough for a job.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    sharing: Sharing,
+    sharing: RowSharing,
     pending: Vec<Row>,
     /// The length that the pending rows add to a command.
     length: usize,
     ready: VecDeque<Vec<Row>>,
 }
 
-impl Default for Sharing {
+impl Default for RowSharing {
     /// Returns one row for each job.
     fn default() -> Self {
         Self { most: 1, limit: usize::MAX, spread: None }
     }
 }
 
-impl Sharing {
+impl RowSharing {
     /// Returns the number of jobs for this number of rows, if it does not depend on their length.
     pub(crate) fn jobs(&self, rows: u64) -> Option<u64> {
         let is_fixed = self.spread.is_none() && self.limit == usize::MAX;
@@ -59,7 +59,7 @@ impl Sharing {
 }
 
 impl Groups {
-    pub(crate) fn new(sharing: Sharing) -> Self {
+    pub(crate) fn new(sharing: RowSharing) -> Self {
         Self { sharing, pending: Vec::new(), length: 0, ready: VecDeque::new() }
     }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     /// Returns the numbers of rows of the jobs, for rows with these lengths.
-    fn sizes(sharing: Sharing, base: isize, lengths: &[usize]) -> Vec<usize> {
+    fn sizes(sharing: RowSharing, base: isize, lengths: &[usize]) -> Vec<usize> {
         let mut groups = Groups::new(sharing);
         let mut jobs = Vec::new();
         for length in lengths {
@@ -137,12 +137,12 @@ mod tests {
         jobs.iter().map(Vec::len).collect()
     }
 
-    fn below(limit: usize) -> Sharing {
-        Sharing { most: usize::MAX, limit, spread: None }
+    fn below(limit: usize) -> RowSharing {
+        RowSharing { most: usize::MAX, limit, spread: None }
     }
 
-    fn at_most(most: usize) -> Sharing {
-        Sharing { most, ..Sharing::default() }
+    fn at_most(most: usize) -> RowSharing {
+        RowSharing { most, ..RowSharing::default() }
     }
 
     #[test]
@@ -151,13 +151,13 @@ mod tests {
         assert_eq!(sizes(at_most(0), 0, &[1; 2]), [1, 1]);
         assert_eq!(sizes(below(20), 4, &[5; 5]), [3, 2]);
         assert_eq!(sizes(below(10), -1, &[3, 3, 3, 9, 10]), [3, 1, 1]);
-        assert_eq!(sizes(Sharing { most: 2, ..below(20) }, 4, &[5, 5, 5, 15, 5]), [2, 1, 1, 1]);
+        assert_eq!(sizes(RowSharing { most: 2, ..below(20) }, 4, &[5, 5, 5, 15, 5]), [2, 1, 1, 1]);
         assert!(sizes(below(10), 0, &[]).is_empty());
     }
 
     #[test]
     fn the_rest_is_spread_over_the_slots() {
-        let spread = |most, slots| Sharing { most, limit: 20, spread: NonZeroUsize::new(slots) };
+        let spread = |most, slots| RowSharing { most, limit: 20, spread: NonZeroUsize::new(slots) };
         assert_eq!(sizes(spread(usize::MAX, 2), 4, &[2; 10]), [7, 2, 1]);
         assert_eq!(sizes(spread(usize::MAX, 4), 0, &[1; 9]), [3, 3, 3]);
         assert_eq!(sizes(spread(3, 4), 0, &[1; 5]), [3, 1, 1]);
@@ -188,7 +188,7 @@ mod tests {
             slots in 0_usize..4,
             lengths in prop::collection::vec(1_usize..9, 0..30),
         ) {
-            let mut groups = Groups::new(Sharing { most, limit, spread: NonZeroUsize::new(slots) });
+            let mut groups = Groups::new(RowSharing { most, limit, spread: NonZeroUsize::new(slots) });
             let mut jobs = Vec::new();
             for (index, length) in lengths.iter().enumerate() {
                 groups.push(vec![index.to_string().into()], 1, *length).expect("short enough");

@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::io;
 
-use super::{Entry, Fetch, Fetched, Groups, Input, Problem, Row, Sharing, TooLong};
+use super::{Entry, Fetch, Fetched, Groups, Input, Problem, Row, RowSharing, TooLong};
 use crate::template::Template;
 
 /// A job for each row, or for several.
 pub(crate) struct Jobs {
     records: Box<dyn Input<Row>>,
     groups: Groups,
-    sharing: Sharing,
+    sharing: RowSharing,
     template: Template,
     next_number: u64,
     /// `true` once the last row was read.
@@ -18,7 +18,11 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    pub(crate) fn new(template: Template, records: Box<dyn Input<Row>>, sharing: Sharing) -> Self {
+    pub(crate) fn new(
+        template: Template,
+        records: Box<dyn Input<Row>>,
+        sharing: RowSharing,
+    ) -> Self {
         let groups = Groups::new(sharing.clone());
         Self { records, groups, sharing, template, next_number: 1, is_over: false }
     }

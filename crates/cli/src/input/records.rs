@@ -2,13 +2,13 @@
 
 use std::io;
 
-use super::{Fetch, Fetched, Input, Lines, Row, RowReader, Rules};
+use super::{Fetch, Fetched, Input, Lines, Row, RowReader, RowRules};
 
 /// The rows of a single list that is read while jobs run.
 #[derive(Debug)]
 pub(crate) struct LineRows {
     lines: Lines,
-    rules: Rules,
+    rules: RowRules,
     /// Number of lines to ignore at the start.
     skipped: usize,
     /// `true` if the first row is the header.
@@ -24,7 +24,7 @@ pub(crate) struct LineRows {
 
 impl LineRows {
     /// Reads the rows of a stream, after ignoring this number of lines.
-    pub(crate) fn new(lines: Lines, rules: Rules, skipped: usize) -> Self {
+    pub(crate) fn new(lines: Lines, rules: RowRules, skipped: usize) -> Self {
         let reader = RowReader::new(rules.clone(), skipped);
         let (has_header, is_over, taken, total) = (false, false, 0, None);
         Self { lines, rules, skipped, has_header, reader, is_over, taken, total }

@@ -13,7 +13,7 @@ pub(crate) type Row = Vec<OsString>;
 
 /// The rules by which the lines of a list become rows.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rules {
+pub(crate) struct RowRules {
     /// Splits a line; `None` for lines that are one argument each.
     pub(crate) columns: Option<Columns>,
     pub(crate) trim: Trim,
@@ -44,7 +44,7 @@ pub(crate) struct Trim {
 /// Turns lines into rows, one after the other.
 #[derive(Debug)]
 pub(crate) struct RowReader {
-    rules: Rules,
+    rules: RowRules,
     /// Number of lines to ignore.
     skipped: usize,
     /// The beginning of a row whose last line has not come yet.
@@ -77,7 +77,7 @@ pub(crate) struct OpenQuote {
 
 impl RowReader {
     /// Creates a reader that ignores this number of lines at the start.
-    pub(crate) fn new(rules: Rules, skipped: usize) -> Self {
+    pub(crate) fn new(rules: RowRules, skipped: usize) -> Self {
         let quotes = match rules.columns {
             Some(Columns::Csv(delimiter)) => Some(csv::Quotes::new(delimiter)),
             _ => None,
@@ -150,7 +150,7 @@ impl RowReader {
     }
 }
 
-impl Rules {
+impl RowRules {
     /// Returns `true` if each line is a row.
     pub(crate) fn keep_lines(&self) -> bool {
         let may_join = self.continues || matches!(self.columns, Some(Columns::Csv(_)));
@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    fn rows(rules: Rules, skipped: usize, text: &str) -> Vec<String> {
+    fn rows(rules: RowRules, skipped: usize, text: &str) -> Vec<String> {
         let mut reader = RowReader::new(rules, skipped);
         let mut rows: Vec<Row> =
             text.split('\n').filter_map(|line| reader.push(line.into()).expect("closed")).collect();
@@ -180,9 +180,9 @@ mod tests {
         rows.iter().map(joined).collect()
     }
 
-    fn separated(pattern: &str) -> Rules {
+    fn separated(pattern: &str) -> RowRules {
         let columns = Columns::Separated(Regex::new(pattern).expect("valid"));
-        Rules { columns: Some(columns), ..Rules::default() }
+        RowRules { columns: Some(columns), ..RowRules::default() }
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn fields_in_quotes_may_contain_line_ends() {
-        let rules = Rules { columns: Some(Columns::Csv(b',')), ..Rules::default() };
+        let rules = RowRules { columns: Some(Columns::Csv(b',')), ..RowRules::default() };
         assert_eq!(rows(rules.clone(), 0, "a,\"b\nc\"\nd"), ["a|b\nc", "d"]);
         let mut reader = RowReader::new(rules, 1);
         for line in ["\"", "a,\"b", "c\"", "d,\"e", "f"] {
@@ -205,13 +205,13 @@ mod tests {
 
     #[test]
     fn a_list_ends_at_its_end_mark() {
-        let rules = Rules { end: Some(b"b".to_vec()), ..Rules::default() };
+        let rules = RowRules { end: Some(b"b".to_vec()), ..RowRules::default() };
         assert_eq!(rows(rules, 0, "a\n b\nb\nc\na"), ["a", " b"]);
     }
 
     #[test]
     fn a_blank_at_the_end_continues_a_line() {
-        let rules = Rules { continues: true, ..Rules::default() };
+        let rules = RowRules { continues: true, ..RowRules::default() };
         assert_eq!(rows(rules, 0, "a b\nc \n\nd \ne\n\nf "), ["a b", "c d e", "", "f "]);
     }
 
@@ -224,24 +224,24 @@ mod tests {
             (true, true, "a|b"),
         ] {
             let trim = Trim { left, right };
-            let rules = Rules { trim, ..separated(",") };
+            let rules = RowRules { trim, ..separated(",") };
             assert_eq!(rows(rules, 0, " a , b "), [expected]);
         }
     }
 
     #[test]
     fn blank_lines_are_rows_unless_they_are_skipped() {
-        let rules = Rules { skips_blank: true, ..Rules::default() };
+        let rules = RowRules { skips_blank: true, ..RowRules::default() };
         assert_eq!(rows(rules, 0, "\n a\n \t\nb"), [" a", "b"]);
-        assert_eq!(rows(Rules::default(), 0, "\na"), ["", "a"]);
+        assert_eq!(rows(RowRules::default(), 0, "\na"), ["", "a"]);
     }
 
     proptest! {
         #[test]
         fn without_rules_each_line_is_a_row(text in "[a ,\"\n]{0,30}") {
             let expected: Vec<&str> = text.split('\n').collect();
-            prop_assert_eq!(rows(Rules::default(), 0, &text), expected);
-            prop_assert!(Rules::default().keep_lines());
+            prop_assert_eq!(rows(RowRules::default(), 0, &text), expected);
+            prop_assert!(RowRules::default().keep_lines());
         }
 
         #[test]

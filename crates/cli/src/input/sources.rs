@@ -18,14 +18,14 @@ pub(crate) struct Split {
 /// An argument list of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct List {
-    pub(crate) contents: Contents,
+    pub(crate) contents: ListOrigin,
     /// `true` if it is linked to the list before it.
     pub(crate) is_linked: bool,
 }
 
 /// The origin of a list's arguments.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
+pub(crate) enum ListOrigin {
     Words(Vec<OsString>),
     /// A file; `-` for standard input.
     File(OsString),
@@ -84,7 +84,7 @@ impl Separators {
 impl List {
     /// Returns the list of a file's lines.
     pub(crate) fn of_file(file: OsString) -> Self {
-        Self { contents: Contents::File(file), is_linked: false }
+        Self { contents: ListOrigin::File(file), is_linked: false }
     }
 
     /// Reads all rows.
@@ -95,12 +95,12 @@ impl List {
     ) -> Result<Vec<Row>, ListError> {
         let mut rows = Vec::new();
         match self.contents {
-            Contents::Words(words) => {
+            ListOrigin::Words(words) => {
                 for word in words {
                     rows.extend(reader.push(word.into_vec())?);
                 }
             }
-            Contents::File(file) => {
+            ListOrigin::File(file) => {
                 let opened: io::Result<Box<dyn Read>> = if file == "-" {
                     Ok(Box::new(Patient(io::stdin().lock())))
                 } else {
@@ -135,11 +135,11 @@ pub(crate) fn split(words: Vec<OsString>, separators: &Separators) -> Result<Spl
             list.push(word);
         }
         if !has_files {
-            lists.push(List { contents: Contents::Words(list), is_linked });
+            lists.push(List { contents: ListOrigin::Words(list), is_linked });
         } else if list.is_empty() {
             return Err(ListError::NoFile { separator: separator.display().to_string() });
         } else {
-            let files = list.into_iter().map(Contents::File);
+            let files = list.into_iter().map(ListOrigin::File);
             lists.extend(files.map(|contents| List { contents, is_linked }));
         }
     }
@@ -158,10 +158,10 @@ mod tests {
             split(words("x y ::: a :::+ b c :::: f g ::::+ h"), &separators).expect("valid");
         assert_eq!(command, ["x", "y"]);
         let list = |contents, is_linked| List { contents, is_linked };
-        let file = |name: &str| Contents::File(name.into());
+        let file = |name: &str| ListOrigin::File(name.into());
         let expected = [
-            list(Contents::Words(words("a")), false),
-            list(Contents::Words(words("b c")), true),
+            list(ListOrigin::Words(words("a")), false),
+            list(ListOrigin::Words(words("b c")), true),
             list(file("f"), false),
             list(file("g"), false),
             list(file("h"), true),

@@ -31,7 +31,7 @@ pub(crate) struct Framing {
 /// The lines of a stream.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    batches: Receiver<Batch>,
+    batches: Receiver<LineBatch>,
     /// The last batch, and the number of its bytes that were returned.
     batch: Vec<u8>,
     position: usize,
@@ -73,7 +73,7 @@ struct Source {
 
 /// Some whole lines with their delimiters, or the error that ended the stream. The last line of the
 /// stream may lack its delimiter.
-type Batch = Result<Vec<u8>, io::Error>;
+type LineBatch = Result<Vec<u8>, io::Error>;
 
 /// Maximum number of batches that wait for the runner.
 const MAX_WAITING: usize = 4;
@@ -240,7 +240,7 @@ impl Framing {
 }
 
 /// Hands over complete lines as soon as they arrive, until the receiver is gone.
-fn read(mut reader: impl Read, delimiter: &[u8], mut hand_over: impl FnMut(Batch) -> bool) {
+fn read(mut reader: impl Read, delimiter: &[u8], mut hand_over: impl FnMut(LineBatch) -> bool) {
     let Some(last) = delimiter.last() else { return };
     let mut buffer = vec![0; READ_BYTES];
     let mut batch = Vec::new();

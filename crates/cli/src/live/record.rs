@@ -13,7 +13,7 @@ use crate::screen::name_of;
 
 /// The record of a run.
 #[derive(Debug)]
-pub(super) struct RunRecord {
+pub(super) struct LiveRecord {
     /// The beginning of the recorder's time.
     start: Instant,
     recorder: Recorder,
@@ -46,7 +46,7 @@ const LABELS: usize = 64;
 /// restart.
 const GENERATION: u32 = 0;
 
-impl RunRecord {
+impl LiveRecord {
     pub(super) fn new(slots: usize) -> Self {
         Self {
             start: Instant::now(),
@@ -204,9 +204,9 @@ mod tests {
     use super::*;
 
     /// Runs the jobs on two slots, and returns the record after each event.
-    fn run(jobs: Vec<Job>) -> RunRecord {
+    fn run(jobs: Vec<Job>) -> LiveRecord {
         let runner = Runner::builder().unpinned().jobs(2).build().unwrap();
-        let mut record = RunRecord::new(2);
+        let mut record = LiveRecord::new(2);
         let mut remaining = jobs.len() as u64;
         runner
             .run(jobs, |event| {

@@ -34,7 +34,7 @@ struct Stream {
 }
 
 /// The state of the thread that reads.
-struct Copier {
+struct TeeReader {
     streams: BlockStreams,
     gate: Gate,
     failures: Sender<io::Error>,
@@ -63,7 +63,7 @@ impl Teed {
         let (sender, failures) = bounded(1);
         let gate = Gate::new(BLOCKS);
         let copier =
-            Copier { streams: streams.clone(), gate: gate.clone(), failures: sender, stopper };
+            TeeReader { streams: streams.clone(), gate: gate.clone(), failures: sender, stopper };
         thread::spawn(move || copier.run(reader));
         Self { jobs, source: Source::Stream(Stream { streams, given: 0, gate, failures }) }
     }
@@ -136,7 +136,7 @@ impl Input for Teed {
     }
 }
 
-impl Copier {
+impl TeeReader {
     fn run(self, reader: impl Read) {
         if let Err(error) = self.copy(reader) {
             // Nobody to tell if the run is over.

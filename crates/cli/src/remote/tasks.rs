@@ -30,11 +30,11 @@ pub(super) struct Settings {
 }
 
 /// The jobs of a run as tasks of a batch.
-pub(super) struct Tasks<'cluster> {
+pub(super) struct RemoteTasks<'cluster> {
     batch: Batch<'cluster>,
     settings: Settings,
     submitted: HashMap<u64, Submitted>,
-    inbox: Arc<Inbox>,
+    inbox: Arc<ReportInbox>,
 }
 
 /// An attempt that was submitted.
@@ -49,7 +49,7 @@ struct Submitted {
 }
 
 /// Reports of the cluster that the runner has not taken.
-struct Inbox {
+struct ReportInbox {
     state: Mutex<State>,
     stopper: Stopper,
 }
@@ -57,21 +57,21 @@ struct Inbox {
 #[derive(Default)]
 struct State {
     tickets: HashMap<String, u64>,
-    arrived: VecDeque<Arrived>,
+    arrived: VecDeque<ArrivedReport>,
 }
 
-enum Arrived {
+enum ArrivedReport {
     Start { ticket: u64, host: Arc<str> },
     Outcome { ticket: u64, outcome: Box<Result<CommandReport, TaskError>> },
 }
 
-impl<'cluster> Tasks<'cluster> {
+impl<'cluster> RemoteTasks<'cluster> {
     pub(super) fn new(
         batch: Batch<'cluster>,
         settings: Settings,
         stopper: Stopper,
     ) -> Result<Self, ClusterError> {
-        let inbox = Arc::new(Inbox { state: Mutex::default(), stopper });
+        let inbox = Arc::new(ReportInbox { state: Mutex::default(), stopper });
         let theirs = Arc::clone(&inbox);
         batch.on_start(move |item, host| theirs.started(item, host))?;
         Ok(Self { batch, settings, submitted: HashMap::new(), inbox })
@@ -90,7 +90,7 @@ impl<'cluster> Tasks<'cluster> {
         let handle = submitted.map_err(|error| error.to_string())?;
         let inbox = Arc::clone(&self.inbox);
         handle.on_done(move |outcome| {
-            inbox.push(Arrived::Outcome { ticket, outcome: Box::new(outcome) });
+            inbox.push(ArrivedReport::Outcome { ticket, outcome: Box::new(outcome) });
         });
         Ok(handle)
     }
@@ -152,7 +152,7 @@ impl<'cluster> Tasks<'cluster> {
     }
 }
 
-impl Remote for Tasks<'_> {
+impl Remote for RemoteTasks<'_> {
     fn submit(&mut self, attempt: RemoteAttempt<'_>) -> Result<(), String> {
         let RemoteAttempt { ticket, number, attempt: nth, job, limit, .. } = attempt;
         let how = (self.settings.nice, self.settings.creates_folders);
@@ -178,8 +178,8 @@ impl Remote for Tasks<'_> {
         loop {
             let arrived = self.inbox.state.lock().arrived.pop_front()?;
             let news = match arrived {
-                Arrived::Start { ticket, host } => Some(News::Began { ticket, host }),
-                Arrived::Outcome { ticket, outcome } => self.handle(ticket, *outcome),
+                ArrivedReport::Start { ticket, host } => Some(News::Began { ticket, host }),
+                ArrivedReport::Outcome { ticket, outcome } => self.handle(ticket, *outcome),
             };
             if news.is_some() {
                 return news;
@@ -188,17 +188,17 @@ impl Remote for Tasks<'_> {
     }
 }
 
-impl Inbox {
+impl ReportInbox {
     fn started(&self, item: &str, host: &str) {
         let mut state = self.state.lock();
         if let Some(&ticket) = state.tickets.get(item) {
-            state.arrived.push_back(Arrived::Start { ticket, host: host.into() });
+            state.arrived.push_back(ArrivedReport::Start { ticket, host: host.into() });
             drop(state);
             self.stopper.wake();
         }
     }
 
-    fn push(&self, arrived: Arrived) {
+    fn push(&self, arrived: ArrivedReport) {
         self.state.lock().arrived.push_back(arrived);
         self.stopper.wake();
     }

@@ -13,8 +13,8 @@ use miette::{IntoDiagnostic, Report, miette};
 
 use crate::arguments::{ListOptions, Run};
 use crate::input::{
-    Combinations, Contents, Dimension, Fetch, Framing, Input, Jobs, LineRows, Lines, List,
-    ListError, Row, RowReader, check_lists, cycled, linked, split,
+    Combinations, Dimension, Fetch, Framing, Input, Jobs, LineRows, Lines, List, ListError,
+    ListOrigin, Row, RowReader, check_lists, cycled, linked, split,
 };
 use crate::patient::Patient;
 use crate::template::{Grammar, Template};
@@ -49,7 +49,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Jobs, Grammar), R
     }
     let table = match split.lists.as_slice() {
         [] => streamed(OsStr::new("-"), options, stopper)?,
-        [List { contents: Contents::File(file), .. }] => streamed(file, options, stopper)?,
+        [List { contents: ListOrigin::File(file), .. }] => streamed(file, options, stopper)?,
         _ => combined(split.lists, options)?,
     };
     let grammar = Grammar {
@@ -77,7 +77,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Jobs, Grammar), R
 
 /// Rejects lists that `--tee` does not allow: standard input belongs to the jobs.
 fn check_teed(lists: &[List]) -> Result<(), Report> {
-    let reads_stdin = |list: &List| matches!(&list.contents, Contents::File(file) if file == "-");
+    let reads_stdin = |list: &List| matches!(&list.contents, ListOrigin::File(file) if file == "-");
     if lists.is_empty() || lists.iter().any(reads_stdin) {
         return Err(miette!(
             help = "write the arguments of the jobs after the command: ::: A B C",

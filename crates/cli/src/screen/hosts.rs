@@ -9,16 +9,16 @@ const NAMED: usize = 12;
 
 /// The hosts of a run, by name.
 #[derive(Debug, Default)]
-pub(super) struct Hosts(BTreeMap<String, Host>);
+pub(super) struct HostStatistics(BTreeMap<String, ShownHost>);
 
 #[derive(Debug, Default)]
-struct Host {
+struct ShownHost {
     running: u64,
     succeeded: u64,
     failed: u64,
 }
 
-impl Hosts {
+impl HostStatistics {
     /// Notes the start of a job.
     pub(super) fn started(&mut self, host: Option<&str>) {
         if let Some(host) = host {
@@ -44,8 +44,8 @@ impl Hosts {
         hosts.sort_by_key(|(_, host)| {
             std::cmp::Reverse(host.succeeded + host.failed + host.running)
         });
-        let line = |(name, host): &(&String, &Host)| {
-            let Host { running, succeeded, failed } = host;
+        let line = |(name, host): &(&String, &ShownHost)| {
+            let ShownHost { running, succeeded, failed } = host;
             let running = if *running > 0 { format!(", {running} running") } else { String::new() };
             let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
             format!("{name}: {succeeded} succeeded{failed}{running}")

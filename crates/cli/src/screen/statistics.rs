@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use brigade::runner::{Event, Forecast, Need, Outcome, Runner};
 
-use super::hosts::Hosts;
+use super::hosts::HostStatistics;
 use super::text::{name_of, one_line};
 
 /// Statistics of a run so far.
@@ -24,7 +24,7 @@ pub(crate) struct Statistics {
     pub(crate) need: Option<Need>,
     /// `true` if the jobs run on a cluster, where neither slots nor cores say how many run.
     pub(crate) is_remote: bool,
-    hosts: Hosts,
+    hosts: HostStatistics,
     forecast: Forecast,
     slowest: BinaryHeap<Reverse<(Duration, u64, String)>>,
     pub(crate) failures: Vec<Failure>,
@@ -90,7 +90,7 @@ impl Statistics {
             running: BTreeMap::new(),
             need: None,
             is_remote,
-            hosts: Hosts::default(),
+            hosts: HostStatistics::default(),
             forecast: Forecast::new(slots, cores),
             slowest: BinaryHeap::new(),
             failures: Vec::new(),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use super::part::Part;
-use super::{Joining, Position, Replacement, Segment, TemplateError};
+use super::{ArgumentPosition, Joining, Replacement, Segment, TemplateError};
 use crate::input::Row;
 
 /// The spelling of replacement strings, and the arguments that they can refer to.
@@ -61,7 +61,7 @@ impl Grammar {
     /// Checks that a replacement string can refer to an argument.
     pub(super) fn check(&self, replacement: Replacement) -> Result<(), TemplateError> {
         let Replacement::Argument(position, _) = replacement else { return Ok(()) };
-        if self.is_open_ended && position != Position::Each {
+        if self.is_open_ended && position != ArgumentPosition::Each {
             return Err(TemplateError::OpenEnded { position });
         }
         match self.arguments {
@@ -79,7 +79,7 @@ impl Grammar {
     fn replacement_at(&self, text: &[u8]) -> Result<Option<(Replacement, usize)>, TemplateError> {
         if let Some(whole) = self.whole.as_ref().filter(|whole| text.starts_with(whole.as_bytes()))
         {
-            let argument = Replacement::Argument(Position::Each, Part::Whole);
+            let argument = Replacement::Argument(ArgumentPosition::Each, Part::Whole);
             return Ok(Some((argument, whole.len())));
         }
         let Some(inner) = text.strip_prefix(b"{") else { return Ok(None) };
@@ -117,9 +117,11 @@ impl Grammar {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = rest.split_at(digits);
         let position = match (sign, number) {
-            (b"", b"") => Position::Each,
-            (b"", number) => Position::First(std::str::from_utf8(number).ok()?.parse().ok()?),
-            (_, number) => Position::Last(std::str::from_utf8(number).ok()?.parse().ok()?),
+            (b"", b"") => ArgumentPosition::Each,
+            (b"", number) => {
+                ArgumentPosition::First(std::str::from_utf8(number).ok()?.parse().ok()?)
+            }
+            (_, number) => ArgumentPosition::Last(std::str::from_utf8(number).ok()?.parse().ok()?),
         };
         let part = Part::parse(rest, self.has_plus)?;
         let is_renamed = part == Part::Whole && self.whole.is_some();
@@ -132,7 +134,7 @@ impl Grammar {
         let of_name = |(position, name): (usize, &OsString)| {
             let rest = inner.strip_prefix(name.as_bytes()).filter(|_| !name.is_empty())?;
             let part = Part::parse(rest, self.has_plus)?;
-            Some((rest.len(), Replacement::Argument(Position::First(position), part)))
+            Some((rest.len(), Replacement::Argument(ArgumentPosition::First(position), part)))
         };
         let named = (1..).zip(&self.names).filter_map(of_name);
         named.min_by_key(|(rest, _)| *rest).map(|(_, replacement)| replacement)

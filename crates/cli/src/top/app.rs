@@ -22,7 +22,7 @@ pub(super) struct App {
 
 /// An event for the display.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum DisplayEvent {
     About(About),
     Snapshot(Box<PoolSnapshot>),
     Lost(String),
@@ -56,7 +56,7 @@ impl Scroll {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     Draw,
     /// Ask for the stack of the worker in this slot.
     Ask(u32),
@@ -68,28 +68,30 @@ impl App {
         Self { address, about: None, snapshot: None, lost: None, first: 0, stack: None }
     }
 
-    pub(super) fn take(&mut self, message: Message) -> Next {
+    pub(super) fn take(&mut self, message: DisplayEvent) -> NextStep {
         match message {
-            Message::About(about) => self.about = Some(about),
-            Message::Snapshot(snapshot) => {
+            DisplayEvent::About(about) => self.about = Some(about),
+            DisplayEvent::Snapshot(snapshot) => {
                 self.lost = None;
                 self.snapshot = Some(snapshot);
             }
-            Message::Lost(reason) => self.lost = Some(reason),
-            Message::Scroll(scroll) => self.first = scroll.target(self.first, self.workers().len()),
-            Message::ToggleStack if self.stack.take().is_some() => {}
-            Message::ToggleStack => {
+            DisplayEvent::Lost(reason) => self.lost = Some(reason),
+            DisplayEvent::Scroll(scroll) => {
+                self.first = scroll.target(self.first, self.workers().len())
+            }
+            DisplayEvent::ToggleStack if self.stack.take().is_some() => {}
+            DisplayEvent::ToggleStack => {
                 let slot = self.running().nth(self.first).map(|worker| worker.slot);
                 match slot {
-                    Some(slot) => return Next::Ask(slot),
+                    Some(slot) => return NextStep::Ask(slot),
                     None => self.stack = Some(format!("No {} runs.", self.terms().task)),
                 }
             }
-            Message::Stack(text) => self.stack = Some(text),
-            Message::Redraw => {}
-            Message::End => return Next::End,
+            DisplayEvent::Stack(text) => self.stack = Some(text),
+            DisplayEvent::Redraw => {}
+            DisplayEvent::End => return NextStep::End,
         }
-        Next::Draw
+        NextStep::Draw
     }
 
     pub(super) fn workers(&self) -> &[WorkerSnapshot] {
@@ -127,8 +129,8 @@ pub(super) mod tests {
     pub(crate) fn app(workers: u32) -> App {
         let mut app = App::new(([127, 0, 0, 1], 80).into());
         let terms = app.terms();
-        app.take(Message::About(About { program: "checksum".to_owned(), pid: 4711, terms }));
-        app.take(Message::Snapshot(Box::new(example(workers))));
+        app.take(DisplayEvent::About(About { program: "checksum".to_owned(), pid: 4711, terms }));
+        app.take(DisplayEvent::Snapshot(Box::new(example(workers))));
         app
     }
 
@@ -142,7 +144,7 @@ pub(super) mod tests {
             (Scroll::Begin, 0),
             (Scroll::End, 4),
         ] {
-            assert_eq!(app.take(Message::Scroll(scroll)), Next::Draw);
+            assert_eq!(app.take(DisplayEvent::Scroll(scroll)), NextStep::Draw);
             assert_eq!(app.first, first, "{scroll:?}");
         }
     }
@@ -151,21 +153,21 @@ pub(super) mod tests {
     fn the_stack_is_that_of_the_first_task_that_is_shown() {
         let mut app = app(5);
         let slots: Vec<_> = app.running().map(|worker| worker.slot).collect();
-        assert_eq!(app.take(Message::ToggleStack), Next::Ask(slots[0]));
-        app.take(Message::Stack("0 shop::decode".to_owned()));
+        assert_eq!(app.take(DisplayEvent::ToggleStack), NextStep::Ask(slots[0]));
+        app.take(DisplayEvent::Stack("0 shop::decode".to_owned()));
         assert_eq!(app.stack.as_deref(), Some("0 shop::decode"));
-        assert_eq!(app.take(Message::ToggleStack), Next::Draw);
+        assert_eq!(app.take(DisplayEvent::ToggleStack), NextStep::Draw);
         assert_eq!(app.stack, None);
-        app.take(Message::Scroll(Scroll::Lines(1)));
-        assert_eq!(app.take(Message::ToggleStack), Next::Ask(slots[1]));
+        app.take(DisplayEvent::Scroll(Scroll::Lines(1)));
+        assert_eq!(app.take(DisplayEvent::ToggleStack), NextStep::Ask(slots[1]));
     }
 
     #[test]
     fn a_snapshot_ends_a_lost_connection() {
         let mut app = app(1);
-        app.take(Message::Lost("nobody listens".to_owned()));
+        app.take(DisplayEvent::Lost("nobody listens".to_owned()));
         assert!(app.lost.is_some());
-        app.take(Message::Snapshot(Box::new(example(1))));
+        app.take(DisplayEvent::Snapshot(Box::new(example(1))));
         assert_eq!(app.lost, None);
     }
 }

@@ -12,8 +12,8 @@ use brigade::cluster::{ClusterMonitor, ClusterStatus};
 use crossbeam_channel::{Receiver, Sender, select, unbounded};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
-use super::app::{Message, Scroll};
-use super::{Screen, input};
+use super::app::{DisplayEvent, Scroll};
+use super::{TopScreen, input};
 use crate::arguments::LoginOptions;
 
 /// The pause after an error. A request that succeeds takes a second.
@@ -54,14 +54,14 @@ pub(crate) fn show(address: &str, queue: &str, login: &LoginOptions) -> Result<u
     input::signals(&sender).into_diagnostic().wrap_err("cannot install signal handlers")?;
     let statuses = follow(monitor).into_diagnostic().wrap_err("cannot start a thread")?;
     let mut terminal =
-        Screen(ratatui::try_init().into_diagnostic().wrap_err("cannot set up the terminal")?);
+        TopScreen(ratatui::try_init().into_diagnostic().wrap_err("cannot set up the terminal")?);
     input::keys(&sender).into_diagnostic().wrap_err("cannot start a thread")?;
     loop {
         terminal.0.draw(|frame| view::draw(frame, &view)).into_diagnostic()?;
         select! {
             recv(messages) -> message => match message {
-                Ok(Message::Scroll(scroll)) => view.scroll(scroll),
-                Ok(Message::End) | Err(_) => return Ok(0),
+                Ok(DisplayEvent::Scroll(scroll)) => view.scroll(scroll),
+                Ok(DisplayEvent::End) | Err(_) => return Ok(0),
                 Ok(_) => {}
             },
             recv(statuses) -> status => match status {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use miette::{Report, miette};
 
-use super::app::Message;
+use super::app::DisplayEvent;
 use super::protocol::{ViewEvent, read_event, read_head};
 
 /// The stream of events.
@@ -57,7 +57,7 @@ fn request(address: SocketAddr, path: &str) -> io::Result<TcpStream> {
 pub(super) fn start(
     address: SocketAddr,
     events: Events,
-    sender: Sender<Message>,
+    sender: Sender<DisplayEvent>,
 ) -> io::Result<()> {
     thread::Builder::new().name("follow".to_owned()).spawn(move || {
         let mut events: io::Result<Events> = Ok(events);
@@ -66,7 +66,7 @@ pub(super) fn start(
                 Ok(()) => "the server has ended".to_owned(),
                 Err(error) => readable(&error),
             };
-            if sender.send(Message::Lost(reason)).is_err() {
+            if sender.send(DisplayEvent::Lost(reason)).is_err() {
                 return;
             }
             // Nobody unparks this thread, and an early end does no harm.
@@ -78,13 +78,13 @@ pub(super) fn start(
 }
 
 /// Asks for the stack of a worker on a thread of its own, and passes it on.
-pub(super) fn ask(address: SocketAddr, slot: u32, sender: Sender<Message>) {
+pub(super) fn ask(address: SocketAddr, slot: u32, sender: Sender<DisplayEvent>) {
     let asked = move || {
         let text = stack(address, slot).unwrap_or_else(|error| {
             format!("cannot ask {address} for the stack: {}", readable(&error))
         });
         // The display may have ended.
-        let _ = sender.send(Message::Stack(text));
+        let _ = sender.send(DisplayEvent::Stack(text));
     };
     // Without a thread, nothing is shown, and the key can be pressed again.
     let _ = thread::Builder::new().name("stack".to_owned()).spawn(asked);
@@ -100,12 +100,12 @@ fn stack(address: SocketAddr, slot: u32) -> io::Result<String> {
     }
 }
 
-fn pass_on(events: &mut Events, sender: &Sender<Message>) -> io::Result<()> {
+fn pass_on(events: &mut Events, sender: &Sender<DisplayEvent>) -> io::Result<()> {
     while let Some(event) = read_event(events)? {
         let message = match event {
-            ViewEvent::About(about) => Message::About(about),
-            ViewEvent::Snapshot(snapshot) => Message::Snapshot(snapshot),
-            ViewEvent::Gone => Message::Lost("it does not exist anymore".to_owned()),
+            ViewEvent::About(about) => DisplayEvent::About(about),
+            ViewEvent::Snapshot(snapshot) => DisplayEvent::Snapshot(snapshot),
+            ViewEvent::Gone => DisplayEvent::Lost("it does not exist anymore".to_owned()),
         };
         if sender.send(message).is_err() {
             return Ok(());

@@ -12,7 +12,7 @@ use brigade_task::backend::{Backend, Callbacks, CompletionQueue, Wait, park_for}
 use super::failure::closed;
 use super::record::{Encoded, Facts, Record};
 use super::shared::{Command, Shared};
-use super::submission::{Submission, Target};
+use super::submission::{OutcomeTarget, Submission};
 
 /// Time that a cancellation waits for the server.
 pub(super) const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ pub(super) fn send(
     shared: &Shared,
     submission: Box<Submission>,
 ) -> Result<Record, SubmitErrorKind> {
-    let Target::Task(record) = &submission.target else { return Err(closed()) };
+    let OutcomeTarget::Task(record) = &submission.target else { return Err(closed()) };
     let record = record.clone();
     if shared.send(Command::Submit(submission)) { Ok(record) } else { Err(closed()) }
 }

@@ -26,7 +26,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::failure;
 use super::follower::Follower;
 use super::machine::{EndAnswer, Event, Fact, Machine, PublishAnswer, Ticket};
-use super::purge::{Mark, Purge};
+use super::purge::{Purge, PurgeMark};
 use super::search::Located;
 use super::server::Server;
 use super::shared::{Command, Shared};
@@ -98,7 +98,7 @@ enum Report {
     /// A task was searched for that has waited for long.
     Searched { ticket: Ticket, found: Result<Located, String> },
     /// The outcomes before this one were removed.
-    Purged(Mark),
+    Purged(PurgeMark),
     /// A lane could not be opened.
     LaneFailed(Lane, String),
 }

@@ -32,7 +32,7 @@ pub(super) struct Follower {
 
 /// The meaning of a message for the driver.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
+pub(super) enum MessageMeaning {
     /// An outcome of these submissions.
     Outcome(Vec<Ticket>),
     /// A sign of life, with a subject to be answered, if any.
@@ -95,24 +95,24 @@ impl Follower {
     }
 
     /// Places a message of the consumer.
-    pub(super) fn arrive(&mut self, message: &Message, now: Monotonic) -> Arrival {
+    pub(super) fn arrive(&mut self, message: &Message, now: Monotonic) -> MessageMeaning {
         let place = if message.status == Some(StatusCode::IDLE_HEARTBEAT) {
             let delivered = header(message, LAST_CONSUMER).and_then(|text| text.parse().ok());
             self.cursor.heartbeat(delivered, now)
         } else if message.status.is_some() {
-            return Arrival::Alive(None);
+            return MessageMeaning::Alive(None);
         } else {
             let Some((in_stream, in_consumer)) = sequences(message) else {
-                return Arrival::Alive(None);
+                return MessageMeaning::Alive(None);
             };
             match self.cursor.outcome(in_stream, in_consumer, now) {
-                Place::Next => return Arrival::Outcome(self.tickets(&message.subject)),
+                Place::Next => return MessageMeaning::Outcome(self.tickets(&message.subject)),
                 place => place,
             }
         };
         match place {
-            Place::Gap => Arrival::Gap,
-            Place::Next | Place::Old => Arrival::Alive(flow_control(message)),
+            Place::Gap => MessageMeaning::Gap,
+            Place::Next | Place::Old => MessageMeaning::Alive(flow_control(message)),
         }
     }
 
@@ -180,11 +180,11 @@ mod tests {
         assert!(!follower.add(&key, 4));
         assert!(follower.silent_at().is_some());
         let old = message("brigade.q.outcome.b.x", "$JS.ACK.S.C.1.7.1.99.0");
-        assert_eq!(follower.arrive(&old, now), Arrival::Outcome(vec![3, 4]));
+        assert_eq!(follower.arrive(&old, now), MessageMeaning::Outcome(vec![3, 4]));
         let new = message("brigade.q.outcome.b.y", "$JS.ACK.D.H.S.C.1.8.2.99.0.r");
-        assert_eq!(follower.arrive(&new, now), Arrival::Outcome(vec![]));
+        assert_eq!(follower.arrive(&new, now), MessageMeaning::Outcome(vec![]));
         let lost = message("brigade.q.outcome.b.z", "$JS.ACK.S.C.1.19.4.99.0");
-        assert_eq!(follower.arrive(&lost, now), Arrival::Gap);
+        assert_eq!(follower.arrive(&lost, now), MessageMeaning::Gap);
         follower.remove(&key, 3);
         follower.remove(&key, 4);
         assert_eq!(follower.silent_at(), None);
@@ -198,16 +198,16 @@ mod tests {
         let mut follower = Follower::new(client, "brigade.q.outcome.~c.>", 0, now);
         follower.restart(now);
         let outcome = message("brigade.q.outcome.~c.12", "$JS.ACK.S.C.1.7.1.99.0");
-        assert_eq!(follower.arrive(&outcome, now), Arrival::Outcome(vec![12]));
+        assert_eq!(follower.arrive(&outcome, now), MessageMeaning::Outcome(vec![12]));
         let mut request = message("d", "fc");
         request.status = Some(StatusCode::IDLE_HEARTBEAT);
-        assert_eq!(follower.arrive(&request, now), Arrival::Alive(Some("fc".into())));
+        assert_eq!(follower.arrive(&request, now), MessageMeaning::Alive(Some("fc".into())));
         let mut heartbeat = Message { reply: None, ..request };
-        assert_eq!(follower.arrive(&heartbeat, now), Arrival::Alive(None));
+        assert_eq!(follower.arrive(&heartbeat, now), MessageMeaning::Alive(None));
         let mut headers = HeaderMap::new();
         headers.insert(LAST_CONSUMER, "1");
         headers.insert(CONSUMER_STALLED, "stalled");
         heartbeat.headers = Some(headers);
-        assert_eq!(follower.arrive(&heartbeat, now), Arrival::Alive(Some("stalled".into())));
+        assert_eq!(follower.arrive(&heartbeat, now), MessageMeaning::Alive(Some("stalled".into())));
     }
 }

@@ -9,7 +9,7 @@ mod results;
 mod sizing;
 
 pub(super) use self::chunks::Chunks;
-pub(super) use self::sizing::RunTimes;
+pub(super) use self::sizing::ItemTimes;
 
 use brigade_task::map::{Map, MapUnordered};
 

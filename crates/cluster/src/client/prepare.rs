@@ -11,7 +11,7 @@ use super::machine::{Ticket, WhenFull};
 use super::open_batch::OpenBatch;
 use super::settings::Settings;
 use super::shared::Shared;
-use super::submission::{Content, Submission, Target};
+use super::submission::{Content, OutcomeTarget, Submission};
 use crate::message::{INLINE_LIMIT, Items, TaskHead};
 use crate::names::{ItemId, Lane, TaskKey};
 
@@ -36,7 +36,7 @@ impl Place {
         name: &str,
         settings: &Settings,
         (items, hashes): (Items, Vec<u64>),
-        target: Target,
+        target: OutcomeTarget,
     ) -> Result<Submission, SubmitErrorKind> {
         if let Some(problem) = problem_of_name(name) {
             return Err(SubmitErrorKind::Function { message: format!("{name:?}: {problem}") });
@@ -56,7 +56,7 @@ impl Place {
         let mut head = TaskHead::new(key.clone(), name);
         head.label = settings.label.as_deref().map(str::to_owned);
         head.items = target.items();
-        head.is_chunk = matches!(target, Target::Chunk { .. });
+        head.is_chunk = matches!(target, OutcomeTarget::Chunk { .. });
         head.deadline = settings.deadline;
         head.soft_deadline = settings.soft_deadline;
         head.retry = settings.retry;

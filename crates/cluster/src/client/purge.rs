@@ -34,7 +34,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// An outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct PurgeMark {
     /// Its sequence in the stream.
     pub(super) sequence: u64,
     /// Its number among those of the client, counted from 1.
@@ -46,9 +46,9 @@ pub(super) struct Mark {
 pub(super) struct Purge {
     period: Duration,
     /// The last outcome.
-    last: Mark,
+    last: PurgeMark,
     /// The last outcome when the period began.
-    mark: Mark,
+    mark: PurgeMark,
     /// Number of outcomes that were removed: the first ones.
     removed: u64,
     /// Time of the last removal.
@@ -63,7 +63,7 @@ impl Purge {
     /// Keeps outcomes for one and a half leases, and at most twice as long.
     pub(super) fn new(lease: Duration, now: Monotonic) -> Self {
         let period = SHORTEST.max(lease + lease / 2);
-        let none = Mark::default();
+        let none = PurgeMark::default();
         Self {
             period,
             last: none,
@@ -77,36 +77,40 @@ impl Purge {
 
     /// Notes an outcome that was received.
     pub(super) fn received(&mut self, sequence: u64, now: Monotonic) {
-        self.last = Mark { sequence, number: self.last.number + 1 };
+        self.last = PurgeMark { sequence, number: self.last.number + 1 };
         self.due.get_or_insert_with(|| self.not_before.max(now + self.period));
     }
 
     /// Keeps outcomes for longer, because the link was lost.
     pub(super) fn put_off(&mut self, now: Monotonic) {
         self.not_before = now + CALM;
-        self.mark = Mark::default();
+        self.mark = PurgeMark::default();
         self.due = self.due.map(|_| self.not_before);
     }
 
     /// Returns the number of outcomes up to this one that are in the stream.
-    pub(super) fn count(&self, mark: Mark) -> u64 {
+    pub(super) fn count(&self, mark: PurgeMark) -> u64 {
         mark.number.saturating_sub(self.removed)
     }
 
     /// Returns the last outcome.
-    pub(super) fn last(&self) -> Mark {
+    pub(super) fn last(&self) -> PurgeMark {
         self.last
     }
 
     /// Notes that all outcomes before this one were removed.
-    pub(super) fn removed(&mut self, before: Mark, now: Monotonic) {
+    pub(super) fn removed(&mut self, before: PurgeMark, now: Monotonic) {
         self.removed = self.removed.max(before.number - 1);
         self.removed_at = now;
     }
 
     /// Returns whether the removal of all outcomes up to this one is worth its time, by the number
     /// of outcomes in the stream.
-    pub(super) fn worth(&self, mark: Mark, now: Monotonic) -> impl FnOnce(u64) -> bool + 'static {
+    pub(super) fn worth(
+        &self,
+        mark: PurgeMark,
+        now: Monotonic,
+    ) -> impl FnOnce(u64) -> bool + 'static {
         let (count, elapsed) = (self.count(mark), now.saturating_since(self.removed_at));
         move |all| is_worth_it(count, all, elapsed)
     }
@@ -120,7 +124,7 @@ impl Purge {
     ///
     /// It stays itself. A purge that leaves nothing would move the consumer that follows the
     /// outcomes to the end of the stream.
-    pub(super) fn tick(&mut self, now: Monotonic) -> Option<Mark> {
+    pub(super) fn tick(&mut self, now: Monotonic) -> Option<PurgeMark> {
         self.due.filter(|due| *due <= now)?;
         let old = Some(self.mark).filter(|mark| self.count(*mark) > 1);
         self.mark = self.last;

@@ -21,7 +21,7 @@ const PASSED_OVER: u32 = 1024;
 
 /// The task that is searched for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct SearchedTask<'a> {
     pub(super) key: &'a TaskKey,
     pub(super) lane: &'a Lane,
     /// The sequence of its message, if that is known.
@@ -56,7 +56,7 @@ impl Server {
     ///
     /// # Errors
     /// If the server does not answer: it may be anywhere.
-    pub(super) async fn search(&self, wanted: Wanted<'_>) -> Result<Located, String> {
+    pub(super) async fn search(&self, wanted: SearchedTask<'_>) -> Result<Located, String> {
         match self.locate(wanted).await {
             Ok(located) => Ok(located),
             Err(Failure::NoStream(name)) => Ok(Located::Nowhere(format!(
@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    async fn locate(&self, wanted: Wanted<'_>) -> Result<Located, Failure> {
+    async fn locate(&self, wanted: SearchedTask<'_>) -> Result<Located, Failure> {
         let names = self.names();
         let (outcomes, outcome) = (names.outcomes_stream(), names.outcome(wanted.key));
         if let Some(message) = self.last(&outcomes, &outcome).await? {
@@ -85,8 +85,8 @@ impl Server {
     }
 
     /// Returns `true` if a task is in the queue.
-    async fn is_queued(&self, wanted: Wanted<'_>) -> Result<bool, Failure> {
-        let Wanted { key, lane, sequence, .. } = wanted;
+    async fn is_queued(&self, wanted: SearchedTask<'_>) -> Result<bool, Failure> {
+        let SearchedTask { key, lane, sequence, .. } = wanted;
         let (name, subject) = (self.names().tasks_stream(), self.names().task(lane, key));
         if key.origin.is_batch() {
             return Ok(self.last(&name, &subject).await?.is_some());
@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// Returns the most likely reason why a task has no outcome and is not in the queue.
-    async fn reason(&self, wanted: Wanted<'_>) -> Result<String, Failure> {
+    async fn reason(&self, wanted: SearchedTask<'_>) -> Result<String, Failure> {
         let names = self.names();
         let history = names.history_stream();
         let unread = wanted.sequence.map(unreadable);

@@ -10,11 +10,11 @@ use brigade_task::backend::Callbacks;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::machine::Ticket;
-use super::map::RunTimes;
+use super::map::ItemTimes;
 use super::record::Encoded;
 use super::server::Server;
 use super::submission::Submission;
-use super::window::Window;
+use super::window::SubmissionWindow;
 use crate::error::ClusterError;
 use crate::names::{Names, Origin};
 
@@ -26,10 +26,10 @@ pub(super) struct Shared {
     pub(super) names: Names,
     /// The origin of tasks outside of batches.
     pub(super) origin: Origin,
-    pub(super) window: Window,
+    pub(super) window: SubmissionWindow,
     pub(super) callbacks: Arc<Callbacks<Encoded>>,
     /// Run times that maps have learned.
-    pub(super) run_times: RunTimes,
+    pub(super) run_times: ItemTimes,
     commands: UnboundedSender<Command>,
     next_ticket: AtomicU64,
     /// `false` while the link to the server is down.
@@ -63,9 +63,9 @@ impl Shared {
     pub(super) fn new(names: Names, origin: Origin, commands: UnboundedSender<Command>) -> Self {
         Self {
             origin,
-            window: Window::new(WINDOW),
+            window: SubmissionWindow::new(WINDOW),
             callbacks: Callbacks::new(format!("cluster {}", names.queue())),
-            run_times: RunTimes::default(),
+            run_times: ItemTimes::default(),
             commands,
             next_ticket: AtomicU64::new(0),
             is_up: AtomicBool::new(true),

@@ -23,7 +23,7 @@ pub(super) struct Submission {
     pub(super) key: TaskKey,
     pub(super) lane: Lane,
     pub(super) content: Content,
-    pub(super) target: Target,
+    pub(super) target: OutcomeTarget,
     /// Hashes of the inputs, for tasks of batches.
     pub(super) input_hashes: Vec<u64>,
     pub(super) when_full: WhenFull,
@@ -43,7 +43,7 @@ pub(super) enum Content {
 
 /// The receiver of the outcome.
 #[derive(Debug, Clone)]
-pub(super) enum Target {
+pub(super) enum OutcomeTarget {
     Task(Record),
     /// A chunk of a map.
     Chunk {
@@ -76,7 +76,7 @@ impl Admission {
     }
 }
 
-impl Target {
+impl OutcomeTarget {
     pub(super) fn items(&self) -> u32 {
         match self {
             Self::Task(_) => 1,

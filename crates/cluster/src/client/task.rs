@@ -15,7 +15,7 @@ use super::prepare::{Place, encode};
 use super::record::{Facts, Record};
 use super::settings::Settings;
 use super::shared::Shared;
-use super::submission::{Admission, Submission, Target};
+use super::submission::{Admission, OutcomeTarget, Submission};
 use crate::clock::now;
 use crate::names::Priority;
 use crate::requirements::Requirements;
@@ -194,7 +194,7 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
         let ticket = self.shared.next_ticket();
         let label = self.settings.label.clone().unwrap_or_else(|| Arc::clone(&self.name));
         let facts = Facts::new(ticket, Some(label), Arc::clone(self.shared) as _);
-        let target = Target::Task(Record::new(facts, Content::NOTHING));
+        let target = OutcomeTarget::Task(Record::new(facts, Content::NOTHING));
         let mut items = crate::message::ItemsBuilder::default();
         items.push(&encoded);
         let hash = crate::input_hash::input_hash(&encoded);

@@ -9,7 +9,7 @@ use super::failure::closed;
 use crate::clock::{Monotonic, now};
 
 /// A number of places, which submissions take and the driver gives back.
-pub(super) struct Window {
+pub(super) struct SubmissionWindow {
     /// Nothing that panics runs under this lock.
     state: Mutex<State>,
     changed: Condvar,
@@ -21,7 +21,7 @@ struct State {
     is_closed: bool,
 }
 
-impl Window {
+impl SubmissionWindow {
     pub(super) fn new(places: usize) -> Self {
         let state = State { free: places, wakers: Vec::new(), is_closed: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
@@ -97,7 +97,7 @@ impl State {
     }
 }
 
-brigade_sys::debug_fields!(impl Window { |it| free: it.state.lock().free });
+brigade_sys::debug_fields!(impl SubmissionWindow { |it| free: it.state.lock().free });
 
 #[cfg(test)]
 mod tests {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn places_are_limited_and_come_back() {
-        let window = Window::new(1);
+        let window = SubmissionWindow::new(1);
         let mut context = Context::from_waker(Waker::noop());
         assert_eq!(window.enter(None), Ok(()));
         assert_eq!(window.enter(Some(now())), Err(SubmitErrorKind::TimedOut));

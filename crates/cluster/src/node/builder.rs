@@ -5,7 +5,7 @@ use std::fmt;
 use brigade_pool::{Encoded, Key, Pool, PoolBuilder, Resource};
 
 use super::driver::NodeChoice;
-use super::functions::Functions;
+use super::functions::NodeFunctions;
 use super::running::RunningNode;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
@@ -50,7 +50,7 @@ impl Node {
 pub struct NodeBuilder {
     pub(super) options: QueueOptions,
     pub(super) name: Option<String>,
-    pub(super) functions: Functions,
+    pub(super) functions: NodeFunctions,
     /// Name of a function that was registered twice.
     pub(super) duplicate: Option<&'static str>,
     pub(super) pool: PoolBuilder,
@@ -67,7 +67,7 @@ impl NodeBuilder {
         Self {
             options: QueueOptions::from_env(),
             name: None,
-            functions: Functions::default(),
+            functions: NodeFunctions::default(),
             duplicate: None,
             pool: Pool::builder(),
             offer: Requirements::new(),

@@ -24,17 +24,17 @@ pub(super) use self::open::{NodeChoice, Parts};
 use self::tag::Tag;
 use super::context::QueueContext;
 use super::delivery::FromServer;
-use super::functions::Functions;
+use super::functions::NodeFunctions;
 use super::held_task::HeldTask;
 use super::machine::{Action, Delivery, Event, Machine, Token};
-use super::runs::{Ended, Runs};
+use super::runs::{EndedRun, Runs};
 use super::status::Shared;
 use crate::clock::{Monotonic, now, sleep_until};
 use crate::connection::{Connection, LinkEvent, log_link};
 use crate::error::ClusterError;
 use crate::message::CancelMessage;
 use crate::names::Lane;
-use crate::publisher::{Answer, Publisher, Refusal, RefusalKind};
+use crate::publisher::{Answer, PublishRefusal, Publisher, RefusalKind};
 use crate::requirements::Requirements;
 
 /// Messages that are taken at a time, so that other events get their turn.
@@ -58,7 +58,7 @@ pub(super) enum Command {
 }
 
 /// A node at work.
-pub(super) struct Driver {
+pub(super) struct NodeDriver {
     connection: Connection,
     client: Client,
     context: QueueContext,
@@ -74,7 +74,7 @@ pub(super) struct Driver {
     status_requests: Subscriber,
     commands: UnboundedReceiver<Command>,
     machine: Machine,
-    functions: Functions,
+    functions: NodeFunctions,
     offer: Requirements,
     /// The label without which no task is taken.
     only_label: Option<String>,
@@ -97,7 +97,7 @@ pub(super) struct Driver {
     failure: Option<ClusterError>,
 }
 
-impl Driver {
+impl NodeDriver {
     /// Works until the node is drained.
     pub(super) async fn run(mut self) -> Result<(), ClusterError> {
         let mut answers = Vec::new();
@@ -233,8 +233,8 @@ impl Driver {
         self.events.push_back(Event::Delivered(Delivery { token, lane, key, id, facts }));
     }
 
-    fn ended(&mut self, ended: Ended) {
-        let Ended { token, end, outcome, failure } = ended;
+    fn ended(&mut self, ended: EndedRun) {
+        let EndedRun { token, end, outcome, failure } = ended;
         let failure = failure.map(|reason| PoolError::Broken { reason }.into());
         self.failure = failure.or(self.failure.take());
         if let Some(held) = self.held.get_mut(&token) {
@@ -246,7 +246,7 @@ impl Driver {
     fn answered(&mut self, answer: Answer<Tag>) {
         let Answer { tag, result, .. } = answer;
         let token = tag.token();
-        let exists = |refusal: &Refusal| refusal.kind == RefusalKind::Exists;
+        let exists = |refusal: &PublishRefusal| refusal.kind == RefusalKind::Exists;
         let event = match result {
             Ok(_) => Event::Recorded(token),
             Err(refusal) if exists(&refusal) && tag == Tag::History(token) => {

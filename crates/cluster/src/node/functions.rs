@@ -6,7 +6,7 @@ use brigade_pool::{Encoded, Key, signature, types_of};
 
 /// The functions that a node runs. Their values are known to the worker only.
 #[derive(Debug, Default)]
-pub(super) struct Functions(BTreeMap<&'static str, Function>);
+pub(super) struct NodeFunctions(BTreeMap<&'static str, Function>);
 
 #[derive(Debug)]
 struct Function {
@@ -16,7 +16,7 @@ struct Function {
     signature: fn() -> String,
 }
 
-impl Functions {
+impl NodeFunctions {
     /// Adds a function. Returns `false` if the name is taken.
     #[must_use]
     pub(super) fn add<A, R>(&mut self, task: &Key<A, R>) -> bool {

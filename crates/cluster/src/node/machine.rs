@@ -32,7 +32,7 @@ use std::time::Duration;
 pub(super) use self::event::{Action, Event, PullId, RunEnd, Settings, Token};
 pub(super) use self::held::{Delivery, Facts};
 pub(super) use self::pulls::HEARTBEAT;
-use self::shares::Shares;
+use self::shares::NodeShares;
 
 use self::cancellations::Cancellations;
 use self::capacity::Capacity;
@@ -66,7 +66,7 @@ pub(super) struct Machine {
     cancellations: Cancellations,
     pulls: Pulls,
     capacity: Capacity,
-    shares: Shares,
+    shares: NodeShares,
     /// Number of tasks in the state `Recording`, which occupy no worker.
     recording: usize,
     /// Tasks in the state `Waiting`.
@@ -76,13 +76,13 @@ pub(super) struct Machine {
     review: Option<Review>,
     is_up: bool,
     is_draining: bool,
-    counts: Counts,
+    counts: NodeCounts,
     actions: Vec<Action>,
 }
 
 /// Numbers for the status of the node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct NodeCounts {
     pub(super) returned: u64,
     pub(super) given_up: u64,
     pub(super) worker_deaths: u64,
@@ -93,7 +93,7 @@ impl Machine {
     pub(super) fn new(settings: Settings, now: Monotonic) -> Self {
         Self {
             capacity: Capacity::new(settings.workers, settings.has_backlog),
-            shares: Shares::new(settings.resources.clone()),
+            shares: NodeShares::new(settings.resources.clone()),
             next_extension: now + settings.lease / 3,
             review: None,
             recording: 0,
@@ -104,7 +104,7 @@ impl Machine {
             pulls: Pulls::default(),
             is_up: true,
             is_draining: false,
-            counts: Counts::default(),
+            counts: NodeCounts::default(),
             actions: Vec::new(),
             settings,
         }
@@ -176,7 +176,7 @@ impl Machine {
         self.is_draining
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> NodeCounts {
         self.counts
     }
 

@@ -18,7 +18,7 @@ use tokio::signal::windows::{CtrlBreak as Terminate, CtrlC as Interrupt, ctrl_br
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::builder::NodeBuilder;
-use super::driver::{Command, Driver, Parts};
+use super::driver::{Command, NodeDriver, Parts};
 use super::live_view;
 use super::status::Shared;
 use crate::error::ClusterError;
@@ -75,7 +75,7 @@ impl RunningNode {
         let of_thread = commands.clone();
         let run = move || {
             let open = async {
-                let driver = Driver::connect(&endpoint, queue, parts).await?;
+                let driver = NodeDriver::connect(&endpoint, queue, parts).await?;
                 Ok((driver, handles_signals.then(Signals::new).transpose()?))
             };
             match runtime.block_on(open) {
@@ -176,7 +176,7 @@ impl Signals {
 /// Runs the driver and then ends the pool.
 fn work(
     runtime: &Runtime,
-    driver: Driver,
+    driver: NodeDriver,
     signals: Option<Signals>,
     commands: UnboundedSender<Command>,
     pool: &Arc<Pool>,

@@ -30,7 +30,7 @@ const ERROR_LIMIT: usize = 16 << 20;
 
 /// A run that has ended, with its outcome unless it has not begun.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedRun {
     pub(super) token: Token,
     pub(super) end: RunEnd,
     pub(super) outcome: Option<RunOutcome>,
@@ -38,7 +38,7 @@ pub(super) struct Ended {
     pub(super) failure: Option<String>,
 }
 
-impl Ended {
+impl EndedRun {
     pub(super) fn done(token: Token, outcome: RunOutcome) -> Self {
         Self { token, end: RunEnd::Done, outcome: Some(outcome), failure: None }
     }
@@ -66,7 +66,7 @@ pub(super) struct Runs {
     pool: Arc<Pool>,
     single: FuturesUnordered<Run>,
     chunks: Chunks,
-    ended_chunks: UnboundedReceiver<Ended>,
+    ended_chunks: UnboundedReceiver<EndedRun>,
 }
 
 impl Runs {
@@ -84,7 +84,7 @@ impl Runs {
         head: &TaskHead,
         (lane, earlier_attempts): (&Lane, u32),
         mut items: Items,
-    ) -> Option<Ended> {
+    ) -> Option<EndedRun> {
         if head.is_chunk {
             self.chunks.start(Chunk::new(token, function.erase(), head, lane, items));
             return None;
@@ -127,9 +127,9 @@ impl Runs {
                 }
                 SubmitErrorKind::PoolBroken { reason } => {
                     let failure = Some(reason.clone());
-                    Ended { failure, ..Ended::not_begun(token, None) }
+                    EndedRun { failure, ..EndedRun::not_begun(token, None) }
                 }
-                _ => Ended::not_begun(token, None),
+                _ => EndedRun::not_begun(token, None),
             }),
         }
     }
@@ -148,7 +148,7 @@ impl Runs {
     }
 
     /// Returns the next run that has ended. May be dropped before it is ready.
-    pub(super) async fn next(&mut self) -> Ended {
+    pub(super) async fn next(&mut self) -> EndedRun {
         loop {
             tokio::select! {
                 Some(ended) = self.single.next() => return ended,
@@ -170,9 +170,9 @@ struct Run {
 }
 
 impl Future for Run {
-    type Output = Ended;
+    type Output = EndedRun;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Ended> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<EndedRun> {
         let this = &mut *self;
         Pin::new(&mut this.handle).poll(context).map(|result| {
             let run_time = this.started.elapsed();
@@ -181,16 +181,16 @@ impl Future for Run {
                     let mut outcome = OutcomeBuilder::default();
                     outcome.push_value(value.as_slice());
                     let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
-                    let ended = Ended::done(this.token, outcome);
+                    let ended = EndedRun::done(this.token, outcome);
                     if this.retries_errors && is_err(value.as_slice()) {
                         let end = RunEnd::Failed("its function returned an error".to_owned());
-                        return Ended { end, ..ended };
+                        return EndedRun { end, ..ended };
                     }
                     ended
                 }
                 Err(error) if this.retries_panics && error.is_panic() => {
                     let end = RunEnd::Failed(described(&error));
-                    Ended { end, ..failed(this.token, &error) }
+                    EndedRun { end, ..failed(this.token, &error) }
                 }
                 Err(error) => failed(this.token, &error),
             }
@@ -199,10 +199,10 @@ impl Future for Run {
 }
 
 /// Returns the end of a run without a value.
-fn failed(token: Token, error: &TaskError) -> Ended {
+fn failed(token: Token, error: &TaskError) -> EndedRun {
     let end = match error.kind() {
         TaskErrorKind::Cancelled | TaskErrorKind::PoolBroken { .. } | TaskErrorKind::PoolClosed => {
-            return Ended::not_begun(token, Some(error));
+            return EndedRun::not_begun(token, Some(error));
         }
         // As in a local pool, where `retries` apply to all three.
         _ if error.is_worker_death() || error.is_deadline() => RunEnd::Died(described(error)),
@@ -213,7 +213,7 @@ fn failed(token: Token, error: &TaskError) -> Ended {
     push_error(&mut outcome, error);
     let run_time = error.elapsed().unwrap_or_default();
     let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
-    Ended { end, ..Ended::done(token, outcome) }
+    EndedRun { end, ..EndedRun::done(token, outcome) }
 }
 
 /// Returns the error with the first calls of its stack.

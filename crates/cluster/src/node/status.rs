@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use brigade_sys::sync::Mutex;
 
-use super::machine::{Counts, Machine};
+use super::machine::{Machine, NodeCounts};
 use crate::message::NodeStatus;
 
 /// The state of a node as of its last event. Written by the driver only.
@@ -37,7 +37,7 @@ impl Shared {
     }
 
     pub(super) fn set(&self, machine: &Machine) {
-        let Counts { returned, given_up, worker_deaths, lost: _ } = machine.counts();
+        let NodeCounts { returned, given_up, worker_deaths, lost: _ } = machine.counts();
         let mut status = self.status.lock();
         status.held = u32::try_from(machine.held()).unwrap_or(u32::MAX);
         status.running = machine.running();

@@ -30,14 +30,14 @@ const EVERYTHING: &str = ">";
 
 /// The stuck messages that a look has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Swept {
+pub(super) struct StuckMessages {
     pub(super) deleted: u64,
     pub(super) published_again: u64,
     /// Sequences of messages above the floors whose tasks have outcomes.
     pub(super) done: BTreeSet<u64>,
 }
 
-impl Swept {
+impl StuckMessages {
     /// Returns `true` if there was a stuck message.
     pub(super) fn found_any(&self) -> bool {
         self.deleted + self.published_again > 0
@@ -64,12 +64,12 @@ impl QueueContext {
         &self,
         lanes: &[Lane],
         done: &BTreeSet<u64>,
-    ) -> Result<Swept, String> {
+    ) -> Result<StuckMessages, String> {
         let name = self.names().tasks_stream();
         let tasks = self.jetstream.get_stream(name).await.map_err(|error| chain(&error))?;
         let state = &tasks.cached_info().state;
         if state.messages == 0 {
-            return Ok(Swept::default());
+            return Ok(StuckMessages::default());
         }
         // Before the states of the consumers, so that they know all of these messages.
         let last = state.last_sequence;
@@ -82,7 +82,7 @@ impl QueueContext {
                 }
             }
         }
-        let mut swept = Swept::default();
+        let mut swept = StuckMessages::default();
         for floor in &floors {
             self.sweep_lane(&tasks, floor, &mut swept).await?;
         }
@@ -111,7 +111,7 @@ impl QueueContext {
         &self,
         tasks: &Stream,
         floor: &Floor,
-        swept: &mut Swept,
+        swept: &mut StuckMessages,
     ) -> Result<(), String> {
         let mut next = 1;
         while let Some(message) = first_message(tasks, &floor.filter, next).await?
@@ -129,7 +129,7 @@ impl QueueContext {
         tasks: &Stream,
         floors: &[Floor],
         done: &BTreeSet<u64>,
-        swept: &mut Swept,
+        swept: &mut StuckMessages,
     ) -> Result<(), String> {
         let highest = floors.iter().map(|floor| floor.sequence).max().unwrap_or_default();
         let (mut next, mut patience, mut undone) = (1, PATIENCE, 0);
@@ -175,7 +175,7 @@ impl QueueContext {
         &self,
         tasks: &Stream,
         message: StreamMessage,
-        swept: &mut Swept,
+        swept: &mut StuckMessages,
     ) -> Result<(), String> {
         if self.is_done(&message).await? {
             swept.deleted += 1;
@@ -226,7 +226,7 @@ mod tests {
     /// Looks for stuck messages twice, while consumers give a fixed answer. There are two tasks,
     /// the first of which has an outcome. Returns the number of messages that are left, and the
     /// sequence of the first.
-    async fn sweep(url: &str, consumers: Consumers) -> ([Swept; 2], [u64; 2]) {
+    async fn sweep(url: &str, consumers: Consumers) -> ([StuckMessages; 2], [u64; 2]) {
         let settings = QueueSettings::new(Names::new(Queue::default()));
         let real = jetstream::new(async_nats::connect(url).await.unwrap());
         let names = settings.names.clone();
@@ -259,7 +259,7 @@ mod tests {
         ([first, second], [left.messages, left.first_sequence])
     }
 
-    fn found(consumers: Consumers) -> Option<([Swept; 2], [u64; 2])> {
+    fn found(consumers: Consumers) -> Option<([StuckMessages; 2], [u64; 2])> {
         if !NatsServer::installed() {
             return None;
         }
@@ -279,8 +279,8 @@ mod tests {
     /// The message above the floor may be about to be acknowledged at the first look.
     fn assert_that_the_done_one_is_found_by_the_second_look(consumers: Consumers) {
         let Some(([first, second], left)) = found(consumers) else { return };
-        assert_eq!(first, Swept { done: BTreeSet::from([2]), ..Swept::default() });
-        assert_eq!(second, Swept { deleted: 1, ..Swept::default() });
+        assert_eq!(first, StuckMessages { done: BTreeSet::from([2]), ..StuckMessages::default() });
+        assert_eq!(second, StuckMessages { deleted: 1, ..StuckMessages::default() });
         assert_eq!(left, [1, 3], "the task without an outcome is left");
     }
 

@@ -325,7 +325,7 @@ fn encoding_stops_at_the_limit_and_takes_no_more_memory() {
     let limits = [0, 1, 31, 32, 63, 1000, 100_000];
     for (limit, is_empty) in limits.into_iter().flat_map(|it| [(it, true), (it, false)]) {
         let mut into = Vec::new();
-        let mut bounded = &mut Bounded::new(&mut into, limit, is_empty);
+        let mut bounded = &mut BoundedVec::new(&mut into, limit, is_empty);
         while bounded.try_push(7).is_ok() {}
         assert!(bounded.finalize().is_err());
         assert_eq!((into.len(), into.capacity()), (limit, limit));

@@ -6,10 +6,10 @@ use serde::de::{
     MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
-use super::Reason;
+use super::TextError;
 
 /// Returns the error of `Deserialize`; `None` if it does not fail this time.
-pub(super) fn reason<T: DeserializeOwned>(bytes: &[u8]) -> Option<Reason> {
+pub(super) fn reason<T: DeserializeOwned>(bytes: &[u8]) -> Option<TextError> {
     T::deserialize(&mut Rest(bytes)).err()
 }
 
@@ -17,7 +17,7 @@ pub(super) fn reason<T: DeserializeOwned>(bytes: &[u8]) -> Option<Reason> {
 struct Rest<'de>(&'de [u8]);
 
 impl<'de> Rest<'de> {
-    fn take<T: Deserialize<'de>>(&mut self) -> Result<T, Reason> {
+    fn take<T: Deserialize<'de>>(&mut self) -> Result<T, TextError> {
         let (value, rest) = postcard::take_from_bytes(self.0)?;
         self.0 = rest;
         Ok(value)
@@ -31,7 +31,7 @@ impl<'de> Rest<'de> {
 
 macro_rules! values {
     ($($method:ident $visit:ident $of:ty),*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
             visitor.$visit(self.take::<$of>()?)
         })*
     };
@@ -39,14 +39,14 @@ macro_rules! values {
 
 macro_rules! unknown {
     ($($method:ident)*) => {
-        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Reason> {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, TextError> {
             Err(postcard::Error::WontImplement.into())
         })*
     };
 }
 
 impl<'de> Deserializer<'de> for &mut Rest<'de> {
-    type Error = Reason;
+    type Error = TextError;
 
     values! {
         deserialize_bool visit_bool bool, deserialize_char visit_char char,
@@ -63,11 +63,11 @@ impl<'de> Deserializer<'de> for &mut Rest<'de> {
 
     unknown! { deserialize_any deserialize_identifier deserialize_ignored_any }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
         if self.take::<bool>()? { visitor.visit_some(self) } else { visitor.visit_none() }
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
         visitor.visit_unit()
     }
 
@@ -75,7 +75,7 @@ impl<'de> Deserializer<'de> for &mut Rest<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Reason> {
+    ) -> Result<V::Value, TextError> {
         visitor.visit_unit()
     }
 
@@ -83,16 +83,16 @@ impl<'de> Deserializer<'de> for &mut Rest<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Reason> {
+    ) -> Result<V::Value, TextError> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
         let length = self.take()?;
         visitor.visit_seq(self.parts(length))
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reason> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
         let length = self.take()?;
         visitor.visit_map(self.parts(length))
     }
@@ -101,7 +101,7 @@ impl<'de> Deserializer<'de> for &mut Rest<'de> {
         self,
         length: usize,
         visitor: V,
-    ) -> Result<V::Value, Reason> {
+    ) -> Result<V::Value, TextError> {
         visitor.visit_seq(self.parts(length))
     }
 
@@ -110,7 +110,7 @@ impl<'de> Deserializer<'de> for &mut Rest<'de> {
         _: &'static str,
         length: usize,
         visitor: V,
-    ) -> Result<V::Value, Reason> {
+    ) -> Result<V::Value, TextError> {
         visitor.visit_seq(self.parts(length))
     }
 
@@ -119,7 +119,7 @@ impl<'de> Deserializer<'de> for &mut Rest<'de> {
         _: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Reason> {
+    ) -> Result<V::Value, TextError> {
         visitor.visit_seq(self.parts(fields.len()))
     }
 
@@ -128,7 +128,7 @@ impl<'de> Deserializer<'de> for &mut Rest<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Reason> {
+    ) -> Result<V::Value, TextError> {
         visitor.visit_enum(self)
     }
 
@@ -143,12 +143,12 @@ struct Parts<'a, 'de> {
 }
 
 impl<'de> SeqAccess<'de> for Parts<'_, 'de> {
-    type Error = Reason;
+    type Error = TextError;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
-    ) -> Result<Option<S::Value>, Reason> {
+    ) -> Result<Option<S::Value>, TextError> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
         seed.deserialize(&mut *self.rest).map(Some)
@@ -160,16 +160,16 @@ impl<'de> SeqAccess<'de> for Parts<'_, 'de> {
 }
 
 impl<'de> MapAccess<'de> for Parts<'_, 'de> {
-    type Error = Reason;
+    type Error = TextError;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
-    ) -> Result<Option<S::Value>, Reason> {
+    ) -> Result<Option<S::Value>, TextError> {
         self.next_element_seed(seed)
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Reason> {
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, TextError> {
         seed.deserialize(&mut *self.rest)
     }
 
@@ -179,27 +179,31 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
 }
 
 impl<'de> EnumAccess<'de> for &mut Rest<'de> {
-    type Error = Reason;
+    type Error = TextError;
     type Variant = Self;
 
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Reason> {
-        let variant: U32Deserializer<Reason> = self.take::<u32>()?.into_deserializer();
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), TextError> {
+        let variant: U32Deserializer<TextError> = self.take::<u32>()?.into_deserializer();
         Ok((seed.deserialize(variant)?, self))
     }
 }
 
 impl<'de> VariantAccess<'de> for &mut Rest<'de> {
-    type Error = Reason;
+    type Error = TextError;
 
-    fn unit_variant(self) -> Result<(), Reason> {
+    fn unit_variant(self) -> Result<(), TextError> {
         Ok(())
     }
 
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Reason> {
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, TextError> {
         seed.deserialize(self)
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, Reason> {
+    fn tuple_variant<V: Visitor<'de>>(
+        self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
         visitor.visit_seq(self.parts(length))
     }
 
@@ -207,7 +211,7 @@ impl<'de> VariantAccess<'de> for &mut Rest<'de> {
         self,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Reason> {
+    ) -> Result<V::Value, TextError> {
         visitor.visit_seq(self.parts(fields.len()))
     }
 }

@@ -2,11 +2,11 @@
 
 use serde::ser::{self, Serialize};
 
-use super::Reason;
+use super::TextError;
 
 /// Returns the error of the value's `Serialize`; `None` if it does not fail this time within
 /// `room` bytes.
-pub(super) fn reason<T: Serialize>(value: &T, room: &mut usize) -> Option<Reason> {
+pub(super) fn reason<T: Serialize>(value: &T, room: &mut usize) -> Option<TextError> {
     let mut nothing = Nothing { room, is_full: false };
     let result = value.serialize(&mut nothing);
     result.err().filter(|_| !nothing.is_full)
@@ -19,7 +19,7 @@ struct Nothing<'a> {
 }
 
 impl Nothing<'_> {
-    fn put(&mut self, bytes: usize) -> Result<(), Reason> {
+    fn put(&mut self, bytes: usize) -> Result<(), TextError> {
         let left = self.room.checked_sub(bytes);
         self.is_full |= left.is_none();
         *self.room = left.ok_or(postcard::Error::SerializeBufferFull)?;
@@ -29,7 +29,7 @@ impl Nothing<'_> {
 
 macro_rules! values {
     ($($method:ident $of:ty),*) => {
-        $(fn $method(self, _: $of) -> Result<(), Reason> {
+        $(fn $method(self, _: $of) -> Result<(), TextError> {
             self.put(1)
         })*
     };
@@ -37,7 +37,7 @@ macro_rules! values {
 
 macro_rules! compounds {
     ($($method:ident($($of:ty),*) $compound:ident),*) => {
-        $(fn $method(self, $(_: $of),*) -> Result<Self, Reason> {
+        $(fn $method(self, $(_: $of),*) -> Result<Self, TextError> {
             Ok(self)
         })*
         $(type $compound = Self;)*
@@ -46,7 +46,7 @@ macro_rules! compounds {
 
 impl ser::Serializer for &mut Nothing<'_> {
     type Ok = ();
-    type Error = Reason;
+    type Error = TextError;
 
     values! {
         serialize_bool bool, serialize_char char, serialize_f32 f32, serialize_f64 f64,
@@ -65,27 +65,27 @@ impl ser::Serializer for &mut Nothing<'_> {
         serialize_struct_variant(&'static str, u32, &'static str, usize) SerializeStructVariant
     }
 
-    fn serialize_str(self, text: &str) -> Result<(), Reason> {
+    fn serialize_str(self, text: &str) -> Result<(), TextError> {
         self.put(text.len())
     }
 
-    fn serialize_bytes(self, bytes: &[u8]) -> Result<(), Reason> {
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<(), TextError> {
         self.put(bytes.len())
     }
 
-    fn serialize_none(self) -> Result<(), Reason> {
+    fn serialize_none(self) -> Result<(), TextError> {
         self.put(1)
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Reason> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), TextError> {
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Result<(), Reason> {
+    fn serialize_unit(self) -> Result<(), TextError> {
         Ok(())
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Reason> {
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), TextError> {
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl ser::Serializer for &mut Nothing<'_> {
         _: &'static str,
         _: u32,
         _: &'static str,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), TextError> {
         self.put(1)
     }
 
@@ -102,7 +102,7 @@ impl ser::Serializer for &mut Nothing<'_> {
         self,
         _: &'static str,
         value: &T,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), TextError> {
         value.serialize(self)
     }
 
@@ -112,7 +112,7 @@ impl ser::Serializer for &mut Nothing<'_> {
         _: u32,
         _: &'static str,
         value: &T,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), TextError> {
         value.serialize(self)
     }
 
@@ -125,17 +125,17 @@ macro_rules! parts {
     ($($compound:ident: $($method:ident($($key:ty)?)),*;)*) => {
         $(impl ser::$compound for &mut Nothing<'_> {
             type Ok = ();
-            type Error = Reason;
+            type Error = TextError;
 
             $(fn $method<T: Serialize + ?Sized>(
                 &mut self,
                 $(_: $key,)?
                 value: &T,
-            ) -> Result<(), Reason> {
+            ) -> Result<(), TextError> {
                 value.serialize(&mut **self)
             })*
 
-            fn end(self) -> Result<(), Reason> {
+            fn end(self) -> Result<(), TextError> {
                 Ok(())
             }
         })*

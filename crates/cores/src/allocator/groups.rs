@@ -7,7 +7,7 @@ use crate::topology::{Level, Topology};
 /// All positions, divided into groups.
 #[derive(Debug)]
 pub(super) struct Groups {
-    pub(super) members: Vec<Group>,
+    pub(super) members: Vec<PositionGroup>,
     /// The group of each position.
     pub(super) member_of: Vec<usize>,
     /// Size of the largest group.
@@ -22,7 +22,7 @@ pub(super) struct Groups {
 
 /// Positions whose bits lie in a few words.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct PositionGroup {
     first_word: usize,
     words: Vec<u64>,
 }
@@ -71,8 +71,8 @@ impl Groups {
                 member_of[position] = index;
             }
         }
-        let members: Vec<Group> = sets.iter().map(Group::new).collect();
-        let largest = members.iter().map(Group::len).max().unwrap_or(0);
+        let members: Vec<PositionGroup> = sets.iter().map(PositionGroup::new).collect();
+        let largest = members.iter().map(PositionGroup::len).max().unwrap_or(0);
         Self { members, member_of, largest, compared: false, kinds: false, distances: Vec::new() }
     }
 
@@ -83,7 +83,7 @@ impl Groups {
     }
 }
 
-impl Group {
+impl PositionGroup {
     fn new(positions: &Bits) -> Self {
         let words = positions.words();
         let first_word = words.iter().position(|word| *word != 0).unwrap_or(0);

@@ -12,7 +12,7 @@ use crate::bits::Bits;
 /// least is left over. `free` must hold at least `count`.
 pub(super) fn compact(view: &View, free: &Bits, count: usize) -> Bits {
     let chosen = closest(view, free, count);
-    let touched = Shape::of(view, &chosen).touched();
+    let touched = PlacementShape::of(view, &chosen).touched();
     let compared = view.levels.iter().rev().filter(|level| level.compared);
     let mut levels = compared.zip(&touched);
     if levels.all(|(level, touched)| *touched == 1 || *touched == least(level, free, count)) {
@@ -22,7 +22,7 @@ pub(super) fn compact(view: &View, free: &Bits, count: usize) -> Bits {
     // best.
     let Some(tree) = &view.tree else { return chosen };
     let fewest = tree.fewest(&view.levels, free, count);
-    if Shape::of(view, &fewest).touched() < touched { fewest } else { chosen }
+    if PlacementShape::of(view, &fewest).touched() < touched { fewest } else { chosen }
 }
 
 /// Returns the minimum number of groups of a level that `count` free positions touch.
@@ -62,7 +62,7 @@ fn closest(view: &View, free: &Bits, count: usize) -> Bits {
             // Touching few groups inside matters more than what is left over.
             let touched = |at: usize| {
                 let chosen = pack(below, level.members[at].part_of(free), count);
-                Shape::of(view, &chosen).touched()
+                PlacementShape::of(view, &chosen).touched()
             };
             keep_least(&mut enough, |(_, at)| touched(at));
         }
@@ -136,9 +136,9 @@ fn spread(levels: &[Groups], free: Bits, count: usize) -> Bits {
 /// The number of groups of each compared level that a set of positions touches, and the number of
 /// positions in the fullest one; the largest groups first.
 #[derive(Debug, Clone)]
-pub(super) struct Shape(Vec<(usize, usize)>);
+pub(super) struct PlacementShape(Vec<(usize, usize)>);
 
-impl Shape {
+impl PlacementShape {
     pub(super) fn of(view: &View, positions: &Bits) -> Self {
         let compared = view.levels.iter().rev().filter(|level| level.compared);
         Self(

@@ -11,16 +11,16 @@ use crate::topology::CpuQuota;
 
 /// The limits of this process.
 #[derive(Default)]
-pub(super) struct Limits {
+pub(super) struct CgroupLimits {
     pub(super) cpus: Option<CpuSet>,
     /// NUMA nodes.
     pub(super) memory: Option<CpuSet>,
     pub(super) quota: Option<CpuQuota>,
 }
 
-pub(super) fn read(files: &mut Files<'_>) -> Limits {
+pub(super) fn read(files: &mut Files<'_>) -> CgroupLimits {
     let membership = Membership::read(files);
-    let mut limits = Limits::default();
+    let mut limits = CgroupLimits::default();
     for hierarchy in hierarchies(files) {
         let groups = hierarchy.groups(files, &membership);
         let (cpus, memory) = hierarchy.kind.cpuset_files();

@@ -51,9 +51,9 @@ pub(super) fn families(pools: &[PoolSnapshot]) -> Vec<Family> {
 }
 
 /// Name, help text and value.
-type Row<T> = (&'static str, &'static str, fn(&T) -> Value);
+type TextRow<T> = (&'static str, &'static str, fn(&T) -> Value);
 
-const POOL: &[Row<PoolSnapshot>] = &[
+const POOL: &[TextRow<PoolSnapshot>] = &[
     ("brigade_pool_age_seconds", "Time since the pool was built.", |it| {
         Number(it.age.as_secs_f64())
     }),
@@ -91,12 +91,12 @@ const POOL: &[Row<PoolSnapshot>] = &[
     ),
 ];
 
-const WORKER: &[Row<WorkerSnapshot>] = &[
+const WORKER: &[TextRow<WorkerSnapshot>] = &[
     ("brigade_worker_tasks_total", "Tasks finished by slot.", |it| Count(it.tasks)),
     ("brigade_worker_failures_total", "Tasks failed by slot.", |it| Count(it.failures)),
 ];
 
-const LABEL: &[Row<LabelSnapshot>] = &[
+const LABEL: &[TextRow<LabelSnapshot>] = &[
     ("brigade_label_finished_total", "Tasks finished by label.", |it| Count(it.finished)),
     ("brigade_label_failed_total", "Tasks failed by label.", |it| Count(it.failed)),
     ("brigade_label_run_seconds", "Run times by label.", |it| Times(it.run_time)),

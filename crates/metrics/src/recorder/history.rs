@@ -12,7 +12,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// The seconds in which something happened, oldest first. Events write it; no timer does.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct History {
+pub(crate) struct RateHistory {
     seconds: VecDeque<Second>,
     /// The last second, which is not in `seconds` yet.
     current: Second,
@@ -25,7 +25,7 @@ struct Second {
     point: HistoryPoint,
 }
 
-impl History {
+impl RateHistory {
     /// Adds what happened at `now`. An event that comes late counts for the present second.
     #[inline]
     pub(crate) fn add(&mut self, now: u64, finished: u64, failed: u64, queued: u64, busy: u32) {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn an_hour_of_events_leaves_ten_minutes() {
-        let mut history = History::default();
+        let mut history = RateHistory::default();
         for second in 0..3600 {
             history.add(second * SECOND + 5, 3, 1, second, 2);
             history.add(second * SECOND + 7, 1, 0, 1, 1);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn seconds_without_events_are_missing_and_old_ones_end() {
-        let mut history = History::default();
+        let mut history = RateHistory::default();
         history.add(SECOND, 1, 0, 0, 1);
         history.add(9 * SECOND, 1, 0, 0, 1);
         history.add(SECOND, 1, 0, 0, 1);

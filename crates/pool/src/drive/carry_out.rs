@@ -31,7 +31,7 @@ fn reason(why: RetryWhy) -> &'static str {
 }
 
 /// A task that ends; see [`Action::Complete`].
-struct Ending {
+struct EndingTask {
     task: TaskCell,
     attempt: Attempt,
     end: TaskEnd,
@@ -83,7 +83,7 @@ impl Core {
                 self.replies.push_back(answer);
             }
             Action::Complete { task, attempt, end, items, submitted } => {
-                let ending = Ending { task, attempt, end, items, submitted };
+                let ending = EndingTask { task, attempt, end, items, submitted };
                 self.complete(now, ending, data, deferred);
             }
             Action::Spawn { worker } => {
@@ -201,11 +201,11 @@ impl Core {
     fn complete(
         &mut self,
         now: Monotonic,
-        ending: Ending,
+        ending: EndingTask,
         data: &mut EventData,
         deferred: &mut Deferred,
     ) {
-        let Ending { task, attempt, end, items, submitted } = ending;
+        let EndingTask { task, attempt, end, items, submitted } = ending;
         let ran = Ran::of(data, end);
         let outcome =
             if let (TaskEnd::Reported, EventData::Outcome(Ok(value), _)) = (end, &mut *data) {

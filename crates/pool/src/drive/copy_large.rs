@@ -24,7 +24,7 @@ use brigade_wire::segments::Apart;
 use brigade_wire::{Finished, WorkerId};
 
 use super::deferred::Deferred;
-use super::large::{Large, Offer, ToCopy, Want};
+use super::large::{Large, LargeOffer, ToCopy, Want};
 use super::outcome::{EventData, ended_event, finish_chunk};
 use super::owner;
 use super::shared::{Core, Shared};
@@ -32,7 +32,7 @@ use super::spread::{self, spread};
 use crate::payload::{SegmentedValue, Value};
 
 /// The end of a copy.
-enum Copied {
+enum CopyEnd {
     /// The parts of a value.
     Value(Vec<(Mark, Numbers)>),
     Argument,
@@ -59,15 +59,15 @@ impl ToCopy {
         }
         let Self { process, large } = self;
         let copied = match &large {
-            Large::Value(offer) => read(offer, shared.cores).map(Copied::Value),
-            Large::Argument(want) => give(want, &process, shared.cores).map(|()| Copied::Argument),
+            Large::Value(offer) => read(offer, shared.cores).map(CopyEnd::Value),
+            Large::Argument(want) => give(want, &process, shared.cores).map(|()| CopyEnd::Argument),
         };
         let copied = match copied {
             // Its number may have been another process's.
-            _ if process.process().is_none_or(Process::has_ended) => Copied::Dead,
+            _ if process.process().is_none_or(Process::has_ended) => CopyEnd::Dead,
             Ok(copied) => copied,
-            Err(error) if is_lie(&error) => Copied::Lie(error),
-            Err(error) => Copied::Refused(error),
+            Err(error) if is_lie(&error) => CopyEnd::Lie(error),
+            Err(error) => CopyEnd::Refused(error),
         };
         let worker = process.worker();
         shared.with_core(|core, deferred| {
@@ -77,7 +77,7 @@ impl ToCopy {
 }
 
 /// Reads the numbers that are apart from a value.
-fn read(offer: &Offer, cores: usize) -> io::Result<Vec<(Mark, Numbers)>> {
+fn read(offer: &LargeOffer, cores: usize) -> io::Result<Vec<(Mark, Numbers)>> {
     let copied = offer.apart.iter().map(|&Apart { mark, address, length, unit }| {
         let spread = |parts: &mut [Part<'_>]| spread(parts, Part::copy);
         let parts = spread::parts(length, cores);
@@ -127,29 +127,29 @@ impl Core {
         &mut self,
         worker: WorkerId,
         large: Large,
-        copied: Copied,
+        copied: CopyEnd,
         shared: &Shared,
         deferred: &mut Deferred,
     ) {
         let Some(slot) = self.worker_slot_mut(worker) else { return };
         slot.awaits_copy = false;
         match copied {
-            Copied::Dead => {}
-            Copied::Refused(error) => {
+            CopyEnd::Dead => {}
+            CopyEnd::Refused(error) => {
                 note!(deferred, DEBUG, %worker, %error, "a worker's memory is out of reach");
                 large.loan().refuse();
             }
-            Copied::Lie(error) => {
+            CopyEnd::Lie(error) => {
                 let problem = format!("named memory that it does not have: {error}");
                 self.break_off(worker, problem, shared, deferred);
             }
-            Copied::Argument => {
+            CopyEnd::Argument => {
                 if let Large::Argument(want) = large {
                     want.kept.deliver(want.owed);
                 }
             }
-            Copied::Value(parts) => {
-                let Large::Value(Offer { value, finished, loan, .. }) = large else { return };
+            CopyEnd::Value(parts) => {
+                let Large::Value(LargeOffer { value, finished, loan, .. }) = large else { return };
                 let value = Value::Segmented(Box::new(SegmentedValue { parts, ..value }));
                 self.end_task(worker, &finished, value, shared, deferred);
                 drop(loan);

@@ -12,7 +12,7 @@ use brigade_wire::segments::Apart;
 use brigade_wire::{Finished, Outcome, Wanted};
 
 /// The end of a task of whose value numbers are still in its worker's memory.
-pub(super) struct Offer {
+pub(super) struct LargeOffer {
     /// The value without them.
     pub(super) value: SegmentedValue,
     /// The numbers, of possible lengths.
@@ -31,7 +31,7 @@ pub(super) struct ToCopy {
 
 /// A value that a worker offers, or an argument that it wants.
 pub(super) enum Large {
-    Value(Offer),
+    Value(LargeOffer),
     Argument(Want),
 }
 
@@ -79,7 +79,7 @@ impl Want {
     }
 }
 
-impl Offer {
+impl LargeOffer {
     /// Returns an error if the worker cannot have made such an offer, by this block. `is_task` is
     /// `true` if it has to answer a task that is no chunk.
     pub(super) fn new(

@@ -21,9 +21,9 @@ pub(super) type Metrics = super::recording::Recording;
 pub(super) type Metrics = Off;
 
 #[cfg(feature = "trace-export")]
-type Trace = Option<std::sync::Arc<brigade_trace::timeline::Timeline>>;
+type TraceObserver = Option<std::sync::Arc<brigade_trace::timeline::Timeline>>;
 #[cfg(not(feature = "trace-export"))]
-type Trace = Off;
+type TraceObserver = Off;
 
 /// An observer of a feature that is off.
 #[cfg(not(all(feature = "recording", feature = "trace-export")))]
@@ -132,7 +132,7 @@ pub(super) type ObserverThread = Box<dyn FnOnce(&str) -> io::Result<()> + Send>;
 /// The observers of a pool in this build.
 pub(super) struct Observers {
     pub(super) metrics: Metrics,
-    trace: Trace,
+    trace: TraceObserver,
 }
 
 /// The end of a task.

@@ -18,7 +18,7 @@ use brigade_wire::{TaskId, WorkerId};
 use tracing::Level;
 
 use super::collect::collecting::Collecting;
-use super::collect::glances::woken::Woken;
+use super::collect::glances::woken::WokenFutures;
 use super::collect::listeners::Listeners;
 use super::deferred::Deferred;
 use super::observer::{Observer, Observers};
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(super) supervisor: Supervisor,
     pub(super) user_code: UserCodeQueue,
     /// Futures that were woken.
-    pub(crate) woken: Woken,
+    pub(crate) woken: WokenFutures,
     /// Process ids of workers that could not be killed.
     pub(super) left_behind: Mutex<Vec<u32>>,
     pub(crate) callbacks: Arc<Callbacks<Value>>,
@@ -154,7 +154,7 @@ impl Shared {
             next_task: AtomicU64::new(1),
             supervisor,
             user_code: UserCodeQueue::default(),
-            woken: Woken::default(),
+            woken: WokenFutures::default(),
             left_behind: Mutex::default(),
             collecting,
             cores,

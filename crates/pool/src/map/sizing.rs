@@ -33,7 +33,7 @@ const FADING: f64 = 0.95;
 
 /// The size of chunks: set by the user, or learned.
 #[derive(Debug, Default)]
-pub(super) struct Sizing {
+pub(super) struct ChunkSizing {
     fixed: Option<u32>,
     workers: usize,
     /// `true` if chunks run one after the other.
@@ -46,7 +46,7 @@ pub(super) struct Sizing {
     largest: u32,
 }
 
-impl Sizing {
+impl ChunkSizing {
     pub(super) fn new(workers: usize) -> Self {
         Self { workers, ..Self::default() }
     }
@@ -139,8 +139,8 @@ fn as_count(number: f64) -> u32 {
 mod tests {
     use super::*;
 
-    fn learned(items: u32, nanos_each: u64, result_bytes: usize) -> Sizing {
-        let mut sizing = Sizing::new(2);
+    fn learned(items: u32, nanos_each: u64, result_bytes: usize) -> ChunkSizing {
+        let mut sizing = ChunkSizing::new(2);
         sizing.learn(
             items,
             Duration::from_nanos(nanos_each) * items,
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_first_chunk_is_one_item_and_growth_is_bounded() {
-        assert_eq!(Sizing::new(2).next(None), 1);
+        assert_eq!(ChunkSizing::new(2).next(None), 1);
         assert_eq!(learned(1, 50, 0).next(None), 8);
         assert_eq!(learned(8, 50, 0).next(None), 64);
         assert_eq!(learned(4096, 50, 0).next(None), 4096);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_fixed_chunk_size_is_kept() {
-        let mut sizing = Sizing::new(2);
+        let mut sizing = ChunkSizing::new(2);
         sizing.fix(0);
         assert_eq!(sizing.next(None), 1);
         sizing.fix(10_000);

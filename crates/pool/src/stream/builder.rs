@@ -9,7 +9,7 @@ use brigade_task::function::Here;
 use brigade_task::{Data, Function};
 
 use super::arrivals::Arrivals;
-use super::machine::{Limits, Machine};
+use super::machine::{Machine, StreamLimits};
 use super::{Stream, share};
 use crate::Pool;
 use crate::config::require;
@@ -37,7 +37,7 @@ pub struct StreamBuilder<'pool, A, R> {
 pub(super) struct Settings {
     /// `true` if the function emits items.
     pub(super) flat: bool,
-    pub(super) limits: Limits,
+    pub(super) limits: StreamLimits,
     /// `None` for all workers of the pool.
     pub(super) workers: Option<usize>,
     pub(super) seed: Option<u64>,
@@ -49,7 +49,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             flat: false,
-            limits: Limits { per_worker: 2, output: 3, ordered: false },
+            limits: StreamLimits { per_worker: 2, output: 3, ordered: false },
             workers: None,
             seed: None,
             stall_after: Duration::from_secs(30),

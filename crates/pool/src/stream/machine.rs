@@ -25,7 +25,7 @@ use super::report::StreamReport;
 
 /// The limits of a stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct StreamLimits {
     /// Number of inputs per worker that may wait.
     pub(super) per_worker: usize,
     /// Number of tasks that may be with the pool beyond one per worker.
@@ -44,7 +44,7 @@ pub(super) struct Share {
 /// The state of a stream whose tasks are represented by `T`.
 #[derive(Debug)]
 pub(super) struct Machine<T> {
-    limits: Limits,
+    limits: StreamLimits,
     share: Share,
     /// The id of the next input.
     next_id: u64,
@@ -75,7 +75,7 @@ enum Input {
 
 /// The way in which a task ended, as far as it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum TaskEnd {
     Value,
     Failure,
     /// The worker died.
@@ -93,7 +93,7 @@ pub(super) struct Stall {
 }
 
 impl<T> Machine<T> {
-    pub(super) fn new(limits: Limits, share: Share) -> Self {
+    pub(super) fn new(limits: StreamLimits, share: Share) -> Self {
         Self {
             limits,
             share,
@@ -211,14 +211,14 @@ impl<T> Machine<T> {
 
     /// Counts the end of a task that was taken in `epoch`. Returns `false` if a reset came before,
     /// so that it must not be delivered.
-    pub(super) fn deliver(&mut self, epoch: u64, ended: Ended) -> bool {
+    pub(super) fn deliver(&mut self, epoch: u64, ended: TaskEnd) -> bool {
         if epoch != self.epoch {
             self.counters.delivered -= 1;
             self.counters.dropped += 1;
             return false;
         }
-        self.counters.failed += u64::from(ended != Ended::Value);
-        self.counters.lost += u64::from(ended == Ended::Lost);
+        self.counters.failed += u64::from(ended != TaskEnd::Value);
+        self.counters.lost += u64::from(ended == TaskEnd::Lost);
         true
     }
 

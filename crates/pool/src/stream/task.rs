@@ -8,7 +8,7 @@ use brigade_worker::EmitEnd;
 use serde::de::DeserializeOwned;
 
 use super::item::Item;
-use super::machine::Ended;
+use super::machine::TaskEnd;
 use crate::cell::TaskCell;
 use crate::drive::Shared;
 use crate::emitted::{Emitted, Taken};
@@ -131,11 +131,11 @@ impl PoolTask {
 }
 
 impl<R> Item<R> {
-    pub(super) fn ended(&self) -> Ended {
+    pub(super) fn ended(&self) -> TaskEnd {
         match &self.result {
-            Ok(_) => Ended::Value,
-            Err(error) if error.is_worker_death() => Ended::Lost,
-            Err(_) => Ended::Failure,
+            Ok(_) => TaskEnd::Value,
+            Err(error) if error.is_worker_death() => TaskEnd::Lost,
+            Err(_) => TaskEnd::Failure,
         }
     }
 }

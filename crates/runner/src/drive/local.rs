@@ -22,7 +22,7 @@ use brigade_sys::clock::Monotonic;
 use brigade_sys::poller::Poller;
 use brigade_sys::process::{Ended, Exit, Signal, Usage};
 
-use super::{Config, Drive, Place};
+use super::{Drive, Place, RunConfig};
 use crate::error::RunnerError;
 use crate::event::{Event, Need};
 use crate::load;
@@ -39,7 +39,7 @@ use streams::Token;
 /// This machine.
 #[derive(Debug)]
 pub(crate) struct Local {
-    config: Config,
+    config: RunConfig,
     stopper: Stopper,
     poller: Poller,
     /// The tokens of a batch of events; kept for its memory.
@@ -64,7 +64,7 @@ const READ_BYTES: usize = 64 * 1024;
 const MACHINE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Local {
-    pub(crate) fn new(config: Config, stopper: Stopper) -> Result<Self, RunnerError> {
+    pub(crate) fn new(config: RunConfig, stopper: Stopper) -> Result<Self, RunnerError> {
         stopper.check_process()?;
         let slots = config.settings.slots.get();
         let poller = Poller::new().map_err(RunnerError::system("create an epoll instance"))?;

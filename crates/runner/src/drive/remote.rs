@@ -27,13 +27,13 @@ pub(crate) struct Hosts<'a> {
     remote: &'a mut dyn Remote,
     /// The limit of jobs that have none of their own.
     limit: Option<Duration>,
-    slots: Vec<Option<Sent>>,
+    slots: Vec<Option<SentAttempt>>,
     by_ticket: HashMap<u64, usize>,
     last_ticket: u64,
 }
 
 /// An attempt that was handed over.
-struct Sent {
+struct SentAttempt {
     ticket: u64,
     attempt: Attempt,
     began: Option<Monotonic>,
@@ -54,7 +54,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// Returns the attempt on a slot, which is over.
-    fn take(&mut self, slot: usize) -> Option<Sent> {
+    fn take(&mut self, slot: usize) -> Option<SentAttempt> {
         let sent = self.slots[slot].take()?;
         self.by_ticket.remove(&sent.ticket);
         Some(sent)
@@ -76,7 +76,8 @@ impl Place for Hosts<'_> {
         match submitted {
             Ok(()) => {
                 place.by_ticket.insert(ticket, slot);
-                let sent = Sent { ticket, attempt: attempt.clone(), began: None, host: None };
+                let sent =
+                    SentAttempt { ticket, attempt: attempt.clone(), began: None, host: None };
                 place.slots[slot] = Some(sent);
                 drive.report(machine::Event::Started(slot, attempt));
             }

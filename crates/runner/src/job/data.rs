@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 /// Data of any type, or none. All of it is equal, because it is no part of what a job does.
 #[derive(Clone, Default)]
-pub(super) struct Data(Option<Arc<dyn Any + Send + Sync>>);
+pub(super) struct AnyData(Option<Arc<dyn Any + Send + Sync>>);
 
-impl Data {
+impl AnyData {
     pub(super) fn new<T: Any + Send + Sync>(data: T) -> Self {
         Self(Some(Arc::new(data)))
     }
@@ -18,15 +18,15 @@ impl Data {
     }
 }
 
-impl PartialEq for Data {
+impl PartialEq for AnyData {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Data {}
+impl Eq for AnyData {}
 
-impl fmt::Debug for Data {
+impl fmt::Debug for AnyData {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(if self.0.is_some() { "Some(..)" } else { "None" })
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 
-use super::{Action, Attempt, Cause, Machine, Phase, Running, SupplyState, Timer};
+use super::{Action, Attempt, EndCause, Machine, Phase, Running, SupplyState, Timer};
 use crate::halt::HaltWhen;
 use crate::limit::Limit;
 use crate::outcome::{Ending, StartFailure};
@@ -46,9 +46,9 @@ impl Machine {
         let wall = now.saturating_since(running.started);
         let ending = match running.ending {
             _ if seen == Ending::NotKilled => seen,
-            Some(Cause::TimedOut(limit)) => Ending::TimedOut { limit },
+            Some(EndCause::TimedOut(limit)) => Ending::TimedOut { limit },
             // It may have exited with 0 all the same, but nobody knows if its work was complete.
-            Some(Cause::Stopped) => Ending::Stopped,
+            Some(EndCause::Stopped) => Ending::Stopped,
             None => seen,
         };
         if ending.is_success() && !running.attempt.is_canary {
@@ -161,7 +161,7 @@ impl Machine {
         let is_now = self.settings.halt.is_some_and(|halt| halt.when == HaltWhen::Now);
         if is_now {
             for slot in 0..self.slots.len() {
-                self.terminate(slot, Cause::Stopped, now, out);
+                self.terminate(slot, EndCause::Stopped, now, out);
             }
         }
         // Without a known total, the client may have more jobs.

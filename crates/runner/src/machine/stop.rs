@@ -14,7 +14,7 @@ use std::time::Duration;
 use brigade_base::{Escalation, Monotonic, TimerHeap};
 use brigade_sys::process::Signal;
 
-use super::{Action, Cause, Machine, Notice, Phase, Running, Timer};
+use super::{Action, EndCause, Machine, Notice, Phase, Running, Timer};
 use crate::event::Reason;
 
 /// A step that ends an attempt.
@@ -76,7 +76,7 @@ impl Machine {
         out.push(Action::Notify(Notice::Halting(Reason::Stopped)));
         for (slot, running) in self.slots.iter_mut().enumerate() {
             if let Some(running) = running.as_mut().filter(|running| running.ending.is_none()) {
-                running.ending = Some(Cause::Stopped);
+                running.ending = Some(EndCause::Stopped);
                 // From here on the escalation of the run alone decides when it is killed.
                 running.escalation.reschedule(None);
                 running.update_timer(&mut self.timers, slot);
@@ -122,7 +122,7 @@ impl Machine {
         running.update_timer(&mut self.timers, slot);
         let Some(step) = step else { return };
         if step == EndAttempt::Terminate {
-            running.ending = running.limit.map(Cause::TimedOut);
+            running.ending = running.limit.map(EndCause::TimedOut);
         }
         out.push(match step {
             EndAttempt::Terminate => Action::Signal(slot, Signal::Terminate),
@@ -135,7 +135,7 @@ impl Machine {
     pub(super) fn terminate(
         &mut self,
         slot: usize,
-        cause: Cause,
+        cause: EndCause,
         now: Monotonic,
         out: &mut Vec<Action>,
     ) {
@@ -154,7 +154,7 @@ impl Machine {
         let is_it = |running: &Running| running.attempt.number == number;
         let slot = self.slots.iter().position(|running| running.as_ref().is_some_and(is_it));
         if let Some(slot) = slot {
-            self.terminate(slot, Cause::Stopped, now, out);
+            self.terminate(slot, EndCause::Stopped, now, out);
         }
     }
 

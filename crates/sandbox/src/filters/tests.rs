@@ -223,7 +223,7 @@ fn a_star_stands_where_arguments_decide() {
     let mut found = [false; 3].map(|_| std::collections::BTreeSet::new());
     for (sandbox, found) in levels().into_iter().zip(&mut found) {
         for sandbox in [sandbox.clone().connect(9), sandbox] {
-            let mut rules = Rules::of_table(&sandbox);
+            let mut rules = KnownCalls::of_table(&sandbox);
             rules.add(&sandbox);
             let matters = |call: &Call| call.rules.iter().any(|(_, it)| *it != call.otherwise);
             let decided = rules.calls.iter().filter(|(_, call)| matters(call));

@@ -3,7 +3,7 @@
 use brigade_base::Escalation;
 
 use crate::alarms::PoolAlarm;
-use crate::entry::TaskState;
+use crate::entry::EntryState;
 use crate::worker::WorkerEntry;
 use crate::{Occupant, Phase, Scheduler, TaskData, WorkerState};
 
@@ -27,7 +27,7 @@ impl<T: TaskData> Scheduler<T> {
             for (ring_index, occupant) in worker.in_flight() {
                 if let Occupant::Task(key) = occupant {
                     assigned += 1;
-                    let state = TaskState::Assigned { worker: worker.id.slot, ring_index };
+                    let state = EntryState::Assigned { worker: worker.id.slot, ring_index };
                     assert_eq!(self.tasks[key].state(), state, "a task and its worker disagree");
                 }
             }

@@ -10,14 +10,14 @@ use brigade_sys::wait::Waker;
 
 /// A descriptor to wait for among others, with parking as a fallback.
 #[derive(Debug)]
-pub(crate) struct Alarm {
+pub(crate) struct ThreadAlarm {
     waker: Waker,
     /// Set once the thread has found that it cannot wait for descriptors.
     parked: OnceLock<Thread>,
     ended: AtomicBool,
 }
 
-impl Alarm {
+impl ThreadAlarm {
     pub(crate) fn new() -> std::io::Result<Self> {
         let waker = Waker::new()?;
         Ok(Self { waker, parked: OnceLock::new(), ended: AtomicBool::new(false) })
@@ -67,4 +67,4 @@ impl Alarm {
     }
 }
 
-brigade_sys::as_fd!(Alarm, waker);
+brigade_sys::as_fd!(ThreadAlarm, waker);

@@ -40,10 +40,10 @@ use brigade_sys::poller::Poller;
 use tracing::Level;
 
 use crate::output_pipe::OutputPipe;
-use crate::workers::alarm::Alarm;
+use crate::workers::alarm::ThreadAlarm;
 use crate::workers::notes::{Note, Notes, is_wanted};
 use crate::workers::process_env::Stdio;
-use crate::workers::watch::Watch;
+use crate::workers::watch::WaitSet;
 pub(crate) use pipe::{CHUNK, Pipe, Writer};
 pub(crate) use queue::{Entry, LostEntries, OutputQueue};
 
@@ -53,9 +53,9 @@ pub(crate) const EMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The output of a pool's workers, and its events.
 pub struct OutputForwarder {
     stdio: Stdio,
-    pub(crate) pipes: Watch<Arc<Pipe>>,
+    pub(crate) pipes: WaitSet<Arc<Pipe>>,
     pub(crate) queue: OutputQueue,
-    pub(crate) alarm: Alarm,
+    pub(crate) alarm: ThreadAlarm,
 }
 
 /// The queue position that has to be done before the worker's death is reported.
@@ -105,9 +105,9 @@ impl OutputForwarder {
     pub(crate) fn new(stdio: Stdio) -> io::Result<Self> {
         Ok(Self {
             stdio,
-            pipes: Watch::new()?,
+            pipes: WaitSet::new()?,
             queue: OutputQueue::default(),
-            alarm: Alarm::new()?,
+            alarm: ThreadAlarm::new()?,
         })
     }
 

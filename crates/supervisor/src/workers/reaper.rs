@@ -12,20 +12,20 @@ use brigade_sys::poller::Poller;
 use brigade_sys::process::Process;
 use brigade_sys::sync::Mutex;
 
-use crate::workers::alarm::Alarm;
+use crate::workers::alarm::ThreadAlarm;
 use crate::workers::asked::Asked;
-use crate::workers::watch::Watch;
+use crate::workers::watch::WaitSet;
 use crate::workers::worker_process::WorkerProcess;
 
 /// Orders to the reaper's thread.
 pub struct Reaper {
     /// Workers whose deaths are awaited.
-    pub(crate) workers: Watch<Arc<WorkerProcess>>,
+    pub(crate) workers: WaitSet<Arc<WorkerProcess>>,
     /// Fork servers, which nobody waits for: they are only reaped.
     pub(crate) servers: Mutex<Vec<Arc<Process>>>,
     /// Workers that are about to be killed.
     pub(crate) asked: Mutex<Vec<Asked>>,
-    pub(crate) alarm: Alarm,
+    pub(crate) alarm: ThreadAlarm,
     /// The next deadline in nanoseconds of the monotonic clock; `u64::MAX` stands for none.
     /// Written under the owner's lock.
     due: AtomicU64,
@@ -34,10 +34,10 @@ pub struct Reaper {
 impl Reaper {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
-            workers: Watch::new()?,
+            workers: WaitSet::new()?,
             servers: Mutex::default(),
             asked: Mutex::default(),
-            alarm: Alarm::new()?,
+            alarm: ThreadAlarm::new()?,
             due: AtomicU64::new(u64::MAX),
         })
     }

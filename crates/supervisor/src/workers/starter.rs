@@ -47,10 +47,10 @@ const EXECUTED_FIRST: usize = 2;
 const WORTH_WAITING: usize = 4;
 
 /// A process that was started, with the program of the server if it was forked from one.
-type Started = (Process, Option<WorkerProgram>);
+type StartedProcess = (Process, Option<WorkerProgram>);
 
 /// A worker that was forked, or `None` if it has to be executed.
-type Forked = io::Result<Option<Started>>;
+type Forked = io::Result<Option<StartedProcess>>;
 
 impl Processes {
     pub(crate) fn new(settings: &Settings) -> Self {
@@ -74,7 +74,7 @@ impl Processes {
         cores: Option<usize>,
         streams: [BorrowedFd<'_>; 3],
         doors: &[File],
-    ) -> io::Result<Started> {
+    ) -> io::Result<StartedProcess> {
         let settings = owner.settings();
         let mut line = settings.command.clone().unwrap_or_else(CommandLine::of_this_program);
         settings.env.apply(&mut line);

@@ -12,7 +12,7 @@ use brigade_sys::poller::Poller;
 use brigade_sys::sync::Mutex;
 
 /// Things that one thread waits for.
-pub(crate) struct Watch<T> {
+pub(crate) struct WaitSet<T> {
     pub(crate) poller: Poller,
     new: Mutex<Vec<(u64, T)>>,
     /// The next token. Each thing has two.
@@ -21,7 +21,7 @@ pub(crate) struct Watch<T> {
     failure: Mutex<Option<io::Error>>,
 }
 
-impl<T> Watch<T> {
+impl<T> WaitSet<T> {
     pub(crate) fn new() -> io::Result<Self> {
         let poller = Poller::new()?;
         Ok(Self {

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, fchmod, open};
 
 use super::budget::{AllocError, WhenFull};
 use super::loan::Loan;
-use super::mapping::{self, Mapping, whole_pages};
+use super::mapping::{self, ArenaMapping, whole_pages};
 use super::ranges::Ranges;
 use crate::fork::Origin;
 use crate::sync::{Condvar, Mutex};
@@ -16,7 +16,7 @@ use crate::sync::{Condvar, Mutex};
 /// The arena that the host writes and all workers of a pool read.
 #[derive(Debug)]
 pub struct ArgumentArena {
-    mapping: Mapping,
+    mapping: ArenaMapping,
     readers: OwnedFd,
     budget: usize,
     state: Mutex<State>,

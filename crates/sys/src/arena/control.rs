@@ -5,8 +5,8 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::counters::Bell;
-use super::mapping::{Mapping, page_size};
+use super::counters::ReleaseBell;
+use super::mapping::{ArenaMapping, page_size};
 use super::{KEPT, Protection};
 use crate::futex;
 
@@ -38,21 +38,21 @@ pub(super) fn length() -> usize {
     page_size()
 }
 
-fn word(mapping: &Mapping, at: usize) -> &AtomicU64 {
+fn word(mapping: &ArenaMapping, at: usize) -> &AtomicU64 {
     mapping.word(mapping.len() - length() + at)
 }
 
-fn bell(mapping: &Mapping) -> Bell<'_, AtomicU64> {
-    Bell { waiting: word(mapping, WAITING), rings: word(mapping, RINGS) }
+fn bell(mapping: &ArenaMapping) -> ReleaseBell<'_, AtomicU64> {
+    ReleaseBell { waiting: word(mapping, WAITING), rings: word(mapping, RINGS) }
 }
 
 /// Returns the word that says whether the worker may offer payloads.
-pub(super) fn offers(mapping: &Mapping) -> &AtomicU64 {
+pub(super) fn offers(mapping: &ArenaMapping) -> &AtomicU64 {
     word(mapping, OFFERS)
 }
 
 /// Wakes those who wait for memory of the arena, after some was released.
-pub(super) fn ring(mapping: &Mapping) {
+pub(super) fn ring(mapping: &ArenaMapping) {
     if bell(mapping).ring() {
         futex::wake_all(word(mapping, RINGS));
     }
@@ -60,11 +60,11 @@ pub(super) fn ring(mapping: &Mapping) {
 
 /// A thread that waits for a release.
 pub(super) struct Waiting<'a> {
-    mapping: &'a Mapping,
+    mapping: &'a ArenaMapping,
 }
 
 impl<'a> Waiting<'a> {
-    pub(super) fn announce(mapping: &'a Mapping) -> Self {
+    pub(super) fn announce(mapping: &'a ArenaMapping) -> Self {
         bell(mapping).announce();
         Self { mapping }
     }
@@ -87,6 +87,6 @@ impl Drop for Waiting<'_> {
 }
 
 #[cfg(test)]
-pub(super) fn waiting(mapping: &Mapping) -> u64 {
+pub(super) fn waiting(mapping: &ArenaMapping) -> u64 {
     word(mapping, WAITING).load(std::sync::atomic::Ordering::Relaxed)
 }

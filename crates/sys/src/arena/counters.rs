@@ -47,12 +47,12 @@ impl Word for std::sync::atomic::AtomicU64 {
 }
 
 /// The two counters of a block.
-pub(super) struct Counters<'a, W> {
+pub(super) struct BlockCounters<'a, W> {
     pub(super) exported: &'a W,
     pub(super) released: &'a W,
 }
 
-impl<W: Word> Counters<'_, W> {
+impl<W: Word> BlockCounters<'_, W> {
     /// Begins a block that nobody has named: on the worker, before its first export.
     pub(super) fn begin(&self) {
         self.exported.store(self.released.load(Relaxed), Relaxed);
@@ -82,14 +82,14 @@ pub(super) fn release<W: Word>(released: &W) {
 }
 
 /// The words by which threads of a worker wait for a release.
-pub(super) struct Bell<'a, W> {
+pub(super) struct ReleaseBell<'a, W> {
     /// Number of threads that wait or are about to.
     pub(super) waiting: &'a W,
     /// Number of rings. A waiting thread sleeps while it does not change.
     pub(super) rings: &'a W,
 }
 
-impl<W: Word> Bell<'_, W> {
+impl<W: Word> ReleaseBell<'_, W> {
     /// Announces a waiting thread. Look at the counters after this.
     pub(super) fn announce(&self) {
         self.waiting.add(1, Relaxed);

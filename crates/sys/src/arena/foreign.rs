@@ -8,14 +8,14 @@ use rustix::fs::fstat;
 use rustix::mm::ProtFlags;
 
 use super::lent::LentBlock;
-use super::mapping::{self, Mapping, invalid};
+use super::mapping::{self, ArenaMapping, invalid};
 use super::reference::ArenaRef;
 
 /// The arena of another worker. It costs address space and nothing else.
 #[derive(Debug)]
 pub struct ForeignArena {
     arena: ArenaRef,
-    mapping: Arc<Mapping>,
+    mapping: Arc<ArenaMapping>,
 }
 
 impl ForeignArena {

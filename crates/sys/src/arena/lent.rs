@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::mapping::Mapping;
+use super::mapping::ArenaMapping;
 
 /// Bytes that the host lends to this worker, in whatever arena.
 ///
@@ -11,14 +11,14 @@ use super::mapping::Mapping;
 /// promise: a buffer that is not reported must not be used after its task.
 #[derive(Debug)]
 pub struct LentBlock {
-    mapping: Arc<Mapping>,
+    mapping: Arc<ArenaMapping>,
     offset: usize,
     length: usize,
 }
 
 impl LentBlock {
     /// Returns `None` if the bytes do not lie in the arena.
-    pub(super) fn new(mapping: &Arc<Mapping>, offset: usize, length: usize) -> Option<Self> {
+    pub(super) fn new(mapping: &Arc<ArenaMapping>, offset: usize, length: usize) -> Option<Self> {
         let mapping = mapping.contains(offset, length).then(|| Arc::clone(mapping))?;
         Some(Self { mapping, offset, length })
     }

@@ -12,8 +12,8 @@ use rustix::fs::{Mode, OFlags, fstat, open};
 use super::control::{self, Terms};
 use super::counters;
 use super::loans::Loans;
-use super::mapping::{self, Mapping, page_size, whole_pages};
-use super::reach::{OFFERED, Reader};
+use super::mapping::{self, ArenaMapping, page_size, whole_pages};
+use super::reach::{KnownReader, OFFERED};
 use super::reference::ArenaRef;
 use super::{HEADER, RELEASED, WARM};
 use crate::fork::Origin;
@@ -26,12 +26,12 @@ use crate::sync::Mutex;
 pub struct ResultView {
     descriptor: OwnedFd,
     inode: u64,
-    mapping: Mapping,
+    mapping: ArenaMapping,
     /// Maximum number of bytes of a payload.
     longest: usize,
     terms: Terms,
     loans: Mutex<Loans>,
-    reader: Reader,
+    reader: KnownReader,
     /// A fork of the process may not release anything.
     origin: Origin,
 }
@@ -54,7 +54,7 @@ impl ResultView {
             longest,
             terms,
             loans: Mutex::default(),
-            reader: Reader::default(),
+            reader: KnownReader::default(),
             origin: Origin::here(),
         }))
     }
@@ -148,11 +148,11 @@ impl ResultView {
         control::waiting(&self.mapping)
     }
 
-    pub(super) fn reader(&self) -> &Reader {
+    pub(super) fn reader(&self) -> &KnownReader {
         &self.reader
     }
 
-    pub(super) fn mapping(&self) -> &Mapping {
+    pub(super) fn mapping(&self) -> &ArenaMapping {
         &self.mapping
     }
 

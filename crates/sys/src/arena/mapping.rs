@@ -22,23 +22,23 @@ use crate::memory::whole_huge_pages;
 
 /// The whole of an arena in this process's memory.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(super) struct ArenaMapping {
     address: NonNull<u8>,
     length: usize,
 }
 
 // SAFETY: the mapping belongs to the value, and the code that reads or writes through it is
 // responsible for races.
-unsafe impl Send for Mapping {}
+unsafe impl Send for ArenaMapping {}
 // SAFETY: see above.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for ArenaMapping {}
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// Creates an arena of at least `bytes` bytes and maps it writable. If the system refuses that
 /// size, it is halved until the system grants it, and then divided by four, so that the arena does
 /// not take the last address space; but never below [`SMALLEST`].
-pub(super) fn create(name: &str, bytes: usize) -> io::Result<(OwnedFd, Mapping)> {
+pub(super) fn create(name: &str, bytes: usize) -> io::Result<(OwnedFd, ArenaMapping)> {
     let mut length = whole_pages(bytes)
         .filter(|length| (1..=isize::MAX.unsigned_abs()).contains(length))
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "arena size out of range"))?;
@@ -53,7 +53,7 @@ pub(super) fn create(name: &str, bytes: usize) -> io::Result<(OwnedFd, Mapping)>
     let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let map = |length| {
         ftruncate(&descriptor, length as u64)?;
-        Mapping::new(&descriptor, length, ProtFlags::READ | ProtFlags::WRITE)
+        ArenaMapping::new(&descriptor, length, ProtFlags::READ | ProtFlags::WRITE)
     };
     let wanted = length;
     let mut mapping = loop {
@@ -72,7 +72,11 @@ pub(super) fn create(name: &str, bytes: usize) -> io::Result<(OwnedFd, Mapping)>
 }
 
 /// Maps an arena that another process has created.
-pub(super) fn open(descriptor: impl AsFd, bytes: usize, access: ProtFlags) -> io::Result<Mapping> {
+pub(super) fn open(
+    descriptor: impl AsFd,
+    bytes: usize,
+    access: ProtFlags,
+) -> io::Result<ArenaMapping> {
     // Seals first: once they are seen, the size cannot change any more.
     if bytes == 0
         || !fcntl_get_seals(&descriptor)?.contains(SEALS)
@@ -80,7 +84,7 @@ pub(super) fn open(descriptor: impl AsFd, bytes: usize, access: ProtFlags) -> io
     {
         return Err(invalid("not a sealed arena of the expected size"));
     }
-    Mapping::new(descriptor, bytes, access)
+    ArenaMapping::new(descriptor, bytes, access)
 }
 
 pub(super) fn invalid(problem: &'static str) -> io::Error {
@@ -106,7 +110,7 @@ fn halve(length: usize) -> usize {
     whole_pages(length / 2).expect("half of a length is one")
 }
 
-impl Mapping {
+impl ArenaMapping {
     fn new(descriptor: impl AsFd, length: usize, access: ProtFlags) -> io::Result<Self> {
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
         let address =
@@ -267,7 +271,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for ArenaMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this length and nobody holds a reference, because
         // `self` is being dropped. It fails only for an address that is not mapped.

@@ -26,13 +26,13 @@ const REFUSES: u64 = 2;
 /// The host's knowledge of its worker. The word in the control page is a copy, because the worker
 /// can write it.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct KnownReader {
     /// 0 while the worker is not known.
     pid: AtomicU64,
     answer: AtomicU64,
 }
 
-impl Reader {
+impl KnownReader {
     pub(super) fn set_worker(&self, pid: u32) {
         self.pid.store(pid.into(), Ordering::Relaxed);
     }

@@ -11,9 +11,9 @@ use rustix::mm::ProtFlags;
 
 use super::budget::{AllocError, Protection, WhenFull};
 use super::control::{self, Terms, Waiting};
-use super::counters::Counters;
+use super::counters::BlockCounters;
 use super::lent::LentBlock;
-use super::mapping::{self, Mapping, page_size, whole_pages};
+use super::mapping::{self, ArenaMapping, page_size, whole_pages};
 use super::ranges::Ranges;
 use super::reference::ArenaRef;
 use super::result_block::{ResultBlock, whole_pages_of};
@@ -24,7 +24,7 @@ use crate::sync::Mutex;
 /// The arena that one worker writes and the host reads.
 #[derive(Debug)]
 pub struct ResultArena {
-    mapping: Arc<Mapping>,
+    mapping: Arc<ArenaMapping>,
     inode: u64,
     pub(super) budget: usize,
     protection: Protection,
@@ -215,13 +215,13 @@ impl ResultArena {
         self.state.lock().used
     }
 
-    pub(super) fn mapping(&self) -> &Mapping {
+    pub(super) fn mapping(&self) -> &ArenaMapping {
         &self.mapping
     }
 
-    pub(super) fn counters<'a>(&'a self, block: &'a Block) -> Counters<'a, AtomicU64> {
+    pub(super) fn counters<'a>(&'a self, block: &'a Block) -> BlockCounters<'a, AtomicU64> {
         let released = self.mapping.word(block.header + RELEASED);
-        Counters { exported: &block.exported, released }
+        BlockCounters { exported: &block.exported, released }
     }
 
     fn begin(&self, block: &mut Block) {

@@ -8,11 +8,11 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::mm::ProtFlags;
 
 use super::lent::LentBlock;
-use super::mapping::{self, Mapping, invalid};
+use super::mapping::{self, ArenaMapping, invalid};
 
 /// The arena that the host writes, as a worker sees it: it can only be read.
 #[derive(Debug)]
-pub struct ArgumentView(Arc<Mapping>);
+pub struct ArgumentView(Arc<ArenaMapping>);
 
 impl ArgumentView {
     /// Maps the arena and closes the descriptor, so that this process has no way to write to it.

@@ -26,7 +26,7 @@ pub(super) struct Installed {
     /// -1 in a copy that follows, until it needs it: the file shows the memory of the process that
     /// has opened it.
     pub(super) maps: AtomicI32,
-    pub(super) control: Control,
+    pub(super) control: ControlSocket,
     pub(super) notices: Notices,
     /// The address of a pointer to the message with which the C library aborts; 0 if it has none.
     pub(super) abort_message: usize,
@@ -39,7 +39,7 @@ pub(super) struct Installed {
 }
 
 /// The control socket. A task may have closed it, and opened a file of the same number.
-pub(super) struct Control {
+pub(super) struct ControlSocket {
     pub(super) descriptor: RawFd,
     pub(super) identity: (libc::dev_t, libc::ino_t),
 }
@@ -192,7 +192,7 @@ impl Installed {
 
     /// Sends a packet to the host, unless the control socket is gone.
     fn notify(&self, packet: &[u8]) {
-        let Control { descriptor, identity } = self.control;
+        let ControlSocket { descriptor, identity } = self.control;
         let mut status = MaybeUninit::<libc::stat>::uninit();
         // SAFETY: the call fills the structure or fails; the packet can be read.
         unsafe {

@@ -12,7 +12,9 @@ use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::area::{RECORD, WORDS};
-use super::handler::{Control, INSTALLED, Installed, installed, is_crashing, on_crash, on_sample};
+use super::handler::{
+    ControlSocket, INSTALLED, Installed, installed, is_crashing, on_crash, on_sample,
+};
 use super::record::Record;
 use crate::segment::Segment;
 use crate::syscall::checked;
@@ -93,7 +95,7 @@ pub fn install(
 ) -> io::Result<()> {
     let maps = open("/proc/self/maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let status = fstat(control)?;
-    let control = Control {
+    let control = ControlSocket {
         descriptor: control.as_fd().as_raw_fd(),
         identity: (status.st_dev, status.st_ino),
     };

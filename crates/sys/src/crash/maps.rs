@@ -5,14 +5,14 @@ pub(super) struct Maps {
     stack_pointer: usize,
     address: usize,
     has_stack: bool,
-    pub(super) stack: Option<Mapping>,
+    pub(super) stack: Option<MapsEntry>,
     /// The mapping that contains the address or, if there is none, the first one above it.
-    address_in: Option<Mapping>,
+    address_in: Option<MapsEntry>,
 }
 
 /// A mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mapping {
+pub(super) struct MapsEntry {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) is_readable: bool,
@@ -50,14 +50,14 @@ impl Maps {
         self.stack_pointer
     }
 
-    pub(super) fn set_address(&mut self, mapping: Option<Mapping>) {
+    pub(super) fn set_address(&mut self, mapping: Option<MapsEntry>) {
         self.address_in = mapping;
     }
 
     /// Sets the first readable mapping that contains the stack pointer or lies above it.
-    pub(super) fn set_stack(&mut self, mapping: Option<Mapping>) {
+    pub(super) fn set_stack(&mut self, mapping: Option<MapsEntry>) {
         self.has_stack = true;
-        let is_near = |it: &Mapping| it.start.saturating_sub(self.stack_pointer) <= BELOW;
+        let is_near = |it: &MapsEntry| it.start.saturating_sub(self.stack_pointer) <= BELOW;
         self.stack = mapping.filter(is_near);
     }
 
@@ -76,12 +76,12 @@ impl Maps {
 }
 
 /// Returns the mapping of a line, and `true` if it is code.
-fn parse(line: &[u8]) -> Option<(Mapping, bool)> {
+fn parse(line: &[u8]) -> Option<(MapsEntry, bool)> {
     let (start, rest) = hexadecimal(line)?;
     let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
     let rest = rest.strip_prefix(b" ")?;
     let is_code = rest.get(2) == Some(&b'x');
-    Some((Mapping { start, end, is_readable: rest.first() == Some(&b'r') }, is_code))
+    Some((MapsEntry { start, end, is_readable: rest.first() == Some(&b'r') }, is_code))
 }
 
 fn hexadecimal(text: &[u8]) -> Option<(usize, &[u8])> {

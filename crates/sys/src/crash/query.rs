@@ -5,7 +5,7 @@
 
 use std::os::fd::RawFd;
 
-use super::maps::Mapping;
+use super::maps::MapsEntry;
 
 /// Mappings of code that are asked for: more than a program with hundreds of libraries has.
 const MAX: usize = 1024;
@@ -66,7 +66,7 @@ pub(super) unsafe fn query(
     address: u64,
     which: Which,
     line: &Line,
-) -> Option<(Mapping, usize)> {
+) -> Option<(MapsEntry, usize)> {
     let flags = match which {
         Which::Any => OR_NEXT,
         Which::Readable => OR_NEXT | READABLE,
@@ -116,13 +116,13 @@ pub(super) unsafe fn query(
     // Addresses have the width of a pointer.
     let number = |address: u64| usize::try_from(address).unwrap_or(0);
     let is_readable = query.rights & READABLE != 0;
-    let mapping = Mapping { start: number(query.start), end: number(query.end), is_readable };
+    let mapping = MapsEntry { start: number(query.start), end: number(query.end), is_readable };
     Some((mapping, if text.length <= text.room { text.length } else { 0 }))
 }
 
 /// Calls `each` with each mapping of code, until it returns `false` or there is none left. Returns
 /// `false` if the kernel knows no queries.
-pub(super) fn for_each_code(mut ask: impl FnMut(u64) -> Option<Mapping>) -> bool {
+pub(super) fn for_each_code(mut ask: impl FnMut(u64) -> Option<MapsEntry>) -> bool {
     let mut address = 0;
     for _ in 0..MAX {
         match ask(address) {

@@ -24,9 +24,9 @@ pub fn frames() -> Vec<usize> {
 }
 
 /// The state of the unwinder, which only the unwinder can look into.
-enum Context {}
+enum UnwindContext {}
 
-type Step = unsafe extern "C" fn(*mut Context, *mut libc::c_void) -> libc::c_int;
+type UnwindStep = unsafe extern "C" fn(*mut UnwindContext, *mut libc::c_void) -> libc::c_int;
 
 /// Continue and stop, as the unwinder knows them (`_URC_NO_REASON`, `_URC_END_OF_STACK`).
 const CONTINUE: libc::c_int = 0;
@@ -34,11 +34,11 @@ const STOP: libc::c_int = 5;
 
 // The unwinder that the standard library links.
 unsafe extern "C" {
-    fn _Unwind_Backtrace(step: Step, data: *mut libc::c_void) -> libc::c_int;
-    fn _Unwind_GetIP(context: *mut Context) -> usize;
+    fn _Unwind_Backtrace(step: UnwindStep, data: *mut libc::c_void) -> libc::c_int;
+    fn _Unwind_GetIP(context: *mut UnwindContext) -> usize;
 }
 
-unsafe extern "C" fn push(context: *mut Context, data: *mut libc::c_void) -> libc::c_int {
+unsafe extern "C" fn push(context: *mut UnwindContext, data: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `data` is the vector that `frames` passed, borrowed by nobody else.
     let frames = unsafe { &mut *data.cast::<Vec<usize>>() };
     if frames.len() == MAX_FRAMES {

@@ -11,7 +11,7 @@ use crate::resource_limit::{set_open_files, set_own};
 use crate::signals;
 
 /// Data that parent and child share while the parent is suspended.
-pub(super) struct Child<'a> {
+pub(super) struct ChildData<'a> {
     pub(super) candidates: *const *const c_char,
     pub(super) arguments: *const *const c_char,
     pub(super) environment: *const *const c_char,
@@ -28,11 +28,11 @@ pub(super) struct Child<'a> {
 /// reads `failed`.
 const NOT_EXECUTED: c_int = 127;
 
-/// The child's main function; `shared` is a [`Child`].
+/// The child's main function; `shared` is a [`ChildData`].
 pub(super) extern "C" fn run(shared: *mut c_void) -> c_int {
-    // SAFETY: the parent passes a `Child` to which nobody else has access until this process
+    // SAFETY: the parent passes a `ChildData` to which nobody else has access until this process
     // executes or ends.
-    let child = unsafe { &mut *shared.cast::<Child<'_>>() };
+    let child = unsafe { &mut *shared.cast::<ChildData<'_>>() };
     if let Err(stage) = prepare(child) {
         child.failed = Some((stage, errno()));
     }
@@ -41,7 +41,7 @@ pub(super) extern "C" fn run(shared: *mut c_void) -> c_int {
 }
 
 /// Returns only on failure.
-fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
+fn prepare(child: &ChildData<'_>) -> Result<(), LaunchStage> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::setpgid(0, 0) }, LaunchStage::Process)?;
     let LaunchSettings { affinity, nice, open_files, confinement, is_worker, .. } = child.settings;
@@ -117,7 +117,7 @@ fn failed(stage: LaunchStage, error: Option<c_int>) -> LaunchStage {
 
 /// Tries one path after the other, as `execvp` does. Returns only if none could be executed, with
 /// the error set.
-fn execute(child: &Child<'_>) {
+fn execute(child: &ChildData<'_>) {
     let mut candidate = child.candidates;
     let mut denied = false;
     // SAFETY: the list ends with a null pointer, as do the two that are passed on; the parent that

@@ -41,11 +41,11 @@ fn pidfd(socket: &OwnedFd, name: libc::c_int) -> io::Result<OwnedFd> {
 }
 
 /// Types of plain numbers, for which any bytes are valid.
-trait Plain: Copy {}
-impl Plain for libc::ucred {}
-impl Plain for libc::c_int {}
+trait PlainData: Copy {}
+impl PlainData for libc::ucred {}
+impl PlainData for libc::c_int {}
 
-fn option<T: Plain>(socket: &OwnedFd, name: libc::c_int, value: &mut T) -> io::Result<()> {
+fn option<T: PlainData>(socket: &OwnedFd, name: libc::c_int, value: &mut T) -> io::Result<()> {
     let mut length = fitting(size_of::<T>());
     // SAFETY: both pointers are to live values, and the kernel writes at most `length` bytes, any
     // of which form a valid `T`.
@@ -65,14 +65,14 @@ fn option<T: Plain>(socket: &OwnedFd, name: libc::c_int, value: &mut T) -> io::R
 pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Request, Errno> {
     // Room for the sender and nothing else: the kernel closes descriptors that somebody sends
     // along.
-    let mut control: Control = [0; 4];
+    let mut control: ControlBuffer = [0; 4];
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: the structure consists of plain numbers and pointers, for which zero is valid.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
-    message.msg_controllen = fitting(size_of::<Control>());
+    message.msg_controllen = fitting(size_of::<ControlBuffer>());
     // SAFETY: all pointers in `message` are to live values of the lengths given there.
     let received =
         unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
@@ -87,7 +87,7 @@ pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Request, Er
 }
 
 /// Enough words for a header and credentials, aligned for both.
-type Control = [u64; 4];
+type ControlBuffer = [u64; 4];
 
 fn sender(message: &libc::msghdr) -> u32 {
     // SAFETY: the kernel has filled in the message and its control data, both of which still exist.

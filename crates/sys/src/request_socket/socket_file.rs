@@ -32,7 +32,7 @@ impl SocketFile {
         address: &SocketAddrUnix,
         open: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<Self> {
-        let _lock = Lock::take(path)?;
+        let _lock = SocketFileLock::take(path)?;
         if is_left_behind(path, address)? {
             fs::remove_file(path)?;
         }
@@ -65,12 +65,12 @@ fn is_left_behind(path: &Path, address: &SocketAddrUnix) -> io::Result<bool> {
 }
 
 /// Held while a socket file is created.
-struct Lock {
+struct SocketFileLock {
     path: PathBuf,
     _file: File,
 }
 
-impl Lock {
+impl SocketFileLock {
     fn take(socket: &Path) -> io::Result<Self> {
         let mut path = OsString::from(socket);
         path.push(".lock");
@@ -94,7 +94,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for SocketFileLock {
     fn drop(&mut self) {
         // Removed while it is locked, so that nobody locks a file about to be removed and believes
         // to be alone.

@@ -13,7 +13,7 @@ use brigade_sys::wait::wait_readable;
 
 use crate::error::ClientError;
 use crate::machine::TIMERS_PER_PROCESS;
-use crate::request::{Answer, PACKET_LIMIT, Request, VERSION, packet};
+use crate::request::{Answer, PACKET_LIMIT, TimerRequest, VERSION, packet};
 
 /// Time that the server has to read or reply before the client reports `Stalled`.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ impl Connection {
         let deadline = now().saturating_add(TIMEOUT);
         // A server that refuses this process may already have closed the connection. Its reason can
         // still be read.
-        let _ = self.socket.send(&packet(&Request::Hello { version: VERSION }));
+        let _ = self.socket.send(&packet(&TimerRequest::Hello { version: VERSION }));
         match self.answer(deadline) {
             Ok(Answer::Welcome) => Ok(()),
             Ok(_) => Err(ClientError::Refused("the server speaks another protocol".into())),
@@ -84,7 +84,7 @@ impl Connection {
             if self.left.load(Ordering::Relaxed) > 0 {
                 continue;
             }
-            self.send(&packet(&Request::Count))?;
+            self.send(&packet(&TimerRequest::Count))?;
             let Answer::Count(count) = self.answer(now().saturating_add(TIMEOUT))? else {
                 return Err(ClientError::Refused("the server speaks another protocol".into()));
             };

@@ -13,7 +13,7 @@ use brigade_sys::process::{ForeignProcess, is_shortage};
 use brigade_sys::request_socket::{Listener, Peer, Request as Packet, RequestSocket};
 
 use crate::machine::ClientId;
-use crate::request::{Answer, PACKET_LIMIT, Request, VERSION, packet};
+use crate::request::{Answer, PACKET_LIMIT, TimerRequest, VERSION, packet};
 
 /// Maximum number of connections of a process; one is enough.
 const CONNECTIONS_PER_PROCESS: usize = 16;
@@ -35,7 +35,7 @@ pub(super) struct Connections {
     /// Events for the event loop to take.
     pub(super) events: Vec<ConnectionEvent>,
     /// By token. A client's token is also its id, and its pidfd is watched under it.
-    clients: HashMap<u64, Client>,
+    clients: HashMap<u64, ConnectedClient>,
     sockets: HashMap<u64, Connection>,
     /// Tokens of the living clients, by pid.
     by_pid: HashMap<u32, u64>,
@@ -57,7 +57,7 @@ const RESERVE: usize = 8;
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-struct Client {
+struct ConnectedClient {
     process: ForeignProcess,
     connections: usize,
 }
@@ -73,7 +73,7 @@ struct Connection {
 #[derive(Debug)]
 pub(super) enum ConnectionEvent {
     Registered { client: ClientId, pid: u32 },
-    Request { client: ClientId, connection: u64, request: Request },
+    Request { client: ClientId, connection: u64, request: TimerRequest },
     Exited { client: ClientId, process: ForeignProcess },
     Refused { pid: u32, reason: String },
 }
@@ -207,7 +207,7 @@ impl Connections {
         let (id, pid) = (self.token(), process.pid());
         self.poller.add(process.pidfd(), id)?;
         self.by_pid.insert(pid, id);
-        self.clients.insert(id, Client { process, connections: 0 });
+        self.clients.insert(id, ConnectedClient { process, connections: 0 });
         self.events.push(ConnectionEvent::Registered { client: ClientId(id), pid });
         Ok(id)
     }
@@ -297,16 +297,16 @@ impl Connection {
                 Ok(Packet::Closed) => return Ok(false),
                 Err(error) => return Err(error.to_string()),
             };
-            let request = Request::decode(&buffer[..length])?;
+            let request = TimerRequest::decode(&buffer[..length])?;
             match request {
-                Request::Hello { version: VERSION } if !self.said_hello => {
+                TimerRequest::Hello { version: VERSION } if !self.said_hello => {
                     self.said_hello = true;
                     // It is the first packet, so there is room, unless the client is gone; that is
                     // noticed next.
                     let _ = self.socket.send(&packet(&Answer::Welcome));
                 }
-                Request::Hello { version: VERSION } => return Err("second `Hello`".into()),
-                Request::Hello { version } => {
+                TimerRequest::Hello { version: VERSION } => return Err("second `Hello`".into()),
+                TimerRequest::Hello { version } => {
                     return Err(format!(
                         "protocol version {version} is not supported, expected {VERSION}"
                     ));

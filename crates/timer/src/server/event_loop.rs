@@ -24,7 +24,7 @@ use super::connections::{ConnectionEvent, Connections, FIRST_TOKEN};
 use crate::event::{ExpiredTimer, TimerEvent};
 use crate::machine::{Action, ClientId, Event, Machine, Reaped};
 use crate::reaper::{Expiry, Reap, Reaper};
-use crate::request::{Answer, Request};
+use crate::request::{Answer, TimerRequest};
 
 const TIMER: u64 = 0;
 const WAKER: u64 = 1;
@@ -176,17 +176,17 @@ impl EventLoop {
                     Event::Exited { client }
                 }
                 ConnectionEvent::Request { client, connection, request } => match request {
-                    Request::Acquire { scope, deadline, escalation } => {
+                    TimerRequest::Acquire { scope, deadline, escalation } => {
                         let deadline = Monotonic::from_nanos(deadline);
                         Event::Acquire { client, scope, deadline, escalation }
                     }
-                    Request::Release { scope } => Event::Release { client, scope },
-                    Request::Count => {
+                    TimerRequest::Release { scope } => Event::Release { client, scope },
+                    TimerRequest::Count => {
                         let count = self.machine.timers(client);
                         self.connections.answer(connection, &Answer::Count(count as u64));
                         continue;
                     }
-                    Request::Hello { .. } => continue,
+                    TimerRequest::Hello { .. } => continue,
                 },
                 ConnectionEvent::Refused { pid, reason } => {
                     self.report(&TimerEvent::Refused { pid, reason });

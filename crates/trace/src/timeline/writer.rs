@@ -21,16 +21,16 @@ const LONGEST_LABEL: usize = 120;
 const CHUNK: usize = 1024;
 
 /// Writes entries to the file of a timeline.
-pub(super) struct Writer {
+pub(super) struct EntryWriter {
     trace: Trace<Batches>,
     begin: Monotonic,
     /// The rows, by slot.
-    rows: HashMap<u32, Row>,
+    rows: HashMap<u32, SlotRow>,
     lost: u64,
 }
 
 /// The row of a slot.
-struct Row {
+struct SlotRow {
     /// The time at which a process was ordered that is not ready yet.
     ordered: Option<Monotonic>,
     /// The end of the last slice.
@@ -45,7 +45,7 @@ struct Batches {
 }
 
 #[derive(Serialize)]
-struct Arguments {
+struct EntryArguments {
     task: u64,
     attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ impl Write for Batches {
     }
 }
 
-impl Writer {
+impl EntryWriter {
     pub(super) fn new(file: File, pool: &str, begin: Monotonic) -> io::Result<Self> {
         let mut trace = Trace::array(Batches { file, bytes: Vec::new() })?;
         trace.name_process(&format!("pool {pool}"))?;
@@ -146,7 +146,8 @@ impl Writer {
             None => "task",
         };
         let (task, attempt, worker_text) = (task.get(), attempt.get(), text(*worker));
-        let arguments = Arguments { task, attempt, items: *items, outcome, worker: worker_text };
+        let arguments =
+            EntryArguments { task, attempt, items: *items, outcome, worker: worker_text };
         self.slice(*worker, (name, outcome), (*began, *ended), &arguments)?;
         Ok(*ended)
     }
@@ -181,11 +182,11 @@ impl Writer {
     }
 
     /// Returns the row of a worker's slot, and names it at its first use.
-    fn row(&mut self, worker: WorkerId) -> io::Result<&mut Row> {
+    fn row(&mut self, worker: WorkerId) -> io::Result<&mut SlotRow> {
         if !self.rows.contains_key(&worker.slot) {
             self.trace.name_row(number(worker), &format!("worker {}", worker.slot))?;
         }
-        Ok(self.rows.entry(worker.slot).or_insert(Row { ordered: None, end: Monotonic::ZERO }))
+        Ok(self.rows.entry(worker.slot).or_insert(SlotRow { ordered: None, end: Monotonic::ZERO }))
     }
 
     fn time(&self, at: Monotonic) -> Duration {

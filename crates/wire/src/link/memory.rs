@@ -6,7 +6,7 @@ use super::connect::EndMark;
 use super::{LinkError, LinkReceiver, LinkSender};
 
 /// A message, or the end mark.
-type Sent = Option<Vec<u8>>;
+type SentMessage = Option<Vec<u8>>;
 
 /// One end of a memory link.
 #[derive(Debug)]
@@ -20,18 +20,18 @@ pub struct End {
 /// The sending half of a memory link.
 #[derive(Debug)]
 pub struct MemorySender {
-    channel: Sender<Sent>,
+    channel: Sender<SentMessage>,
     limit: usize,
 }
 
 /// Ends the direction in which a [`MemorySender`] sends, as if that were gone.
 #[derive(Debug)]
-pub struct MemoryEnd(Sender<Sent>);
+pub struct MemoryEnd(Sender<SentMessage>);
 
 /// The receiving half of a memory link.
 #[derive(Debug)]
 pub struct MemoryReceiver {
-    channel: Receiver<Sent>,
+    channel: Receiver<SentMessage>,
     current: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ pub fn pair(limit: usize) -> (End, End) {
     (end(to_worker, from_worker, limit), end(to_host, from_host, limit))
 }
 
-fn end(send: Sender<Sent>, receive: Receiver<Sent>, limit: usize) -> End {
+fn end(send: Sender<SentMessage>, receive: Receiver<SentMessage>, limit: usize) -> End {
     End {
         sender: MemorySender { channel: send, limit },
         receiver: MemoryReceiver { channel: receive, current: Vec::new() },

@@ -59,7 +59,7 @@ fn pack_bytes(parts: [&[u8]; 3], into: &mut [u64]) {
 }
 
 /// Packs bytes into words.
-pub(super) struct Writer<'a, W> {
+pub(super) struct WordWriter<'a, W> {
     words: &'a [W],
     position: u64,
     mask: usize,
@@ -67,7 +67,7 @@ pub(super) struct Writer<'a, W> {
     bits: u32,
 }
 
-impl<'a, W: Word> Writer<'a, W> {
+impl<'a, W: Word> WordWriter<'a, W> {
     /// Writes from a position on into the data of a ring, whose number of words is a power of two.
     #[inline]
     pub(super) fn new(data: &'a [W], capacity: usize, position: u64) -> Self {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use brigade_sys::fetch::fetch_for_writing;
 
 use super::memory::Word;
-use super::packing::{Writer, pack_short, word_at};
+use super::packing::{WordWriter, pack_short, word_at};
 use super::{
     COPY, COPY_BYTES, COPY_END, COPY_WORDS, DATA, FIRST, HEAD, LAST, MORE, Region, SHORT_ITEM,
     TAIL, fragment_bytes, short_item,
@@ -289,8 +289,8 @@ impl WriteCursor {
     }
 
     #[inline]
-    fn writer<'a, W: Word>(&self, words: &'a [W]) -> Writer<'a, W> {
-        Writer::new(&words[DATA..], self.capacity, self.position)
+    fn writer<'a, W: Word>(&self, words: &'a [W]) -> WordWriter<'a, W> {
+        WordWriter::new(&words[DATA..], self.capacity, self.position)
     }
 
     /// The fence lies between this store and the producer's next look at the tail. The consumer has

@@ -145,7 +145,7 @@ impl Uncommon {
 ///
 /// The calls of a chunk share what this prepares, which is a third of what calling a short function
 /// takes.
-pub(super) struct Caller<'a> {
+pub(super) struct FunctionCaller<'a> {
     run: &'a Run<'a>,
     /// `true` if the task has deadlines or a trace context.
     has_details: bool,
@@ -156,7 +156,7 @@ pub(super) struct Caller<'a> {
     has_sent_large: &'a mut bool,
 }
 
-impl<'a> Caller<'a> {
+impl<'a> FunctionCaller<'a> {
     #[inline]
     pub(super) fn new(
         run: &'a Run<'a>,

@@ -7,8 +7,8 @@ use brigade_wire::link::LinkSender;
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{Chunk, FromWorker, Item, Outcome, Run, TaskId, items};
 
-use super::caller::{Answer, Caller, Uncommon};
-use super::{Reporter, Runner, argument};
+use super::caller::{Answer, FunctionCaller, Uncommon};
+use super::{Reporter, TaskRunner, argument};
 use crate::buffers::Lent;
 use crate::error::LoopError;
 use crate::sections;
@@ -31,7 +31,7 @@ impl Items<'_> {
         &self,
         slots: &SlotTable,
         reporter: &mut Reporter<S>,
-        runner: &mut Runner,
+        runner: &mut TaskRunner,
         lent: &mut Lent,
     ) -> Result<Answer, LoopError> {
         let Run { task, ring_index, .. } = *self.run;
@@ -39,11 +39,11 @@ impl Items<'_> {
             Ok(entry) => entry,
             Err(reason) => return self.fail(&reason, slots, reporter, runner),
         };
-        let Runner { arenas, calls, .. } = runner;
+        let TaskRunner { arenas, calls, .. } = runner;
         let mut rest = argument(arenas.as_ref(), self.run).unwrap_or_default();
         let store = calls.store(arenas.as_ref());
         let mut put = |parts: &[&[u8]]| store.put_value(parts);
-        let mut caller = Caller::new(self.run, calls, &store, slots, &mut put, None);
+        let mut caller = FunctionCaller::new(self.run, calls, &store, slots, &mut put, None);
         let begun = slots.item_count(ring_index);
         let mut ticks = Ticks::new();
         for index in 0..self.chunk.items {
@@ -87,7 +87,7 @@ impl Items<'_> {
         reason: &str,
         slots: &SlotTable,
         reporter: &mut Reporter<S>,
-        runner: &mut Runner,
+        runner: &mut TaskRunner,
     ) -> Result<Answer, LoopError> {
         let ring_index = self.run.ring_index;
         for index in 0..self.chunk.items {

@@ -137,5 +137,5 @@ fn a_slot_is_retired_before_its_keys_repeat() {
 
 #[test]
 fn a_timer_with_a_u64_takes_forty_bytes() {
-    assert_eq!(size_of::<Entry<Monotonic>>() + size_of::<Slot<u64>>(), 40);
+    assert_eq!(size_of::<Entry<Monotonic>>() + size_of::<HeapSlot<u64>>(), 40);
 }

@@ -7,7 +7,7 @@ use ratatui::backend::TestBackend;
 
 use super::draw;
 use crate::top::app::tests::app;
-use crate::top::app::{App, Message, Scroll};
+use crate::top::app::{App, DisplayEvent, Scroll};
 
 /// Returns the lines of a display of this size.
 fn lines(app: &App, (width, height): (u16, u16)) -> Vec<String> {
@@ -76,19 +76,19 @@ fn many_workers_are_cells_and_the_longest_tasks_are_lines() {
 #[test]
 fn a_lost_connection_is_shown_with_the_last_state() {
     let mut app = app(2);
-    app.take(Message::Lost("nobody listens".to_owned()));
+    app.take(DisplayEvent::Lost("nobody listens".to_owned()));
     let shown = lines(&app, (100, 24));
     assert_shows(&shown, &["nobody listens; trying again…", "12,000 of 12,347"]);
     let mut app = App::new(([127, 0, 0, 1], 80).into());
     assert_shows(&lines(&app, (80, 24)), &["connecting to 127.0.0.1:80…"]);
-    app.take(Message::Lost("nobody listens".to_owned()));
+    app.take(DisplayEvent::Lost("nobody listens".to_owned()));
     assert_shows(&lines(&app, (80, 24)), &["no connection to 127.0.0.1:80: nobody listens"]);
 }
 
 #[test]
 fn scrolling_moves_the_list_of_workers() {
     let mut app = app(8);
-    app.take(Message::Scroll(Scroll::Lines(3)));
+    app.take(DisplayEvent::Scroll(Scroll::Lines(3)));
     let lines = lines(&app, (200, 50));
     assert_shows(&lines, &["3.4     idle"]);
     assert!(!lines.iter().any(|line| line.contains("0.1     busy")));

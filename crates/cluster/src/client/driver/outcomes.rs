@@ -9,11 +9,11 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 
 use super::{AT_A_TIME, Driver, Followed, PURGE_PATIENCE, Record, Report, Source};
-use crate::client::follower::{Arrival, Follower};
+use crate::client::follower::{Follower, MessageMeaning};
 use crate::client::machine::{Fact, Found, Ticket};
-use crate::client::purge::Mark;
-use crate::client::search::{Located, Wanted};
-use crate::client::submission::Target;
+use crate::client::purge::PurgeMark;
+use crate::client::search::{Located, SearchedTask};
+use crate::client::submission::OutcomeTarget;
 use crate::client::{failure, record};
 use crate::clock::{Monotonic, now};
 use crate::message::{Body, ItemOutcome, Items, OutcomeMessage};
@@ -61,7 +61,7 @@ impl Driver {
     }
 
     /// Removes outcomes outside of batches that were received before this one.
-    pub(super) fn purge_before(&self, mark: Mark) {
+    pub(super) fn purge_before(&self, mark: PurgeMark) {
         let (server, origin) = (self.server.clone(), self.shared.origin.clone());
         let worth = self.purge.worth(mark, now());
         self.jobs.push(Box::pin(async move {
@@ -109,12 +109,12 @@ impl Driver {
     async fn on_outcome(&mut self, at: usize, message: Message) {
         let now = now();
         match self.followers[at].follower.arrive(&message, now) {
-            Arrival::Alive(None) => {}
-            Arrival::Alive(Some(subject)) => {
+            MessageMeaning::Alive(None) => {}
+            MessageMeaning::Alive(Some(subject)) => {
                 let _ = self.connection.client.publish(subject, Bytes::new()).await;
             }
-            Arrival::Gap => self.restart(at).await,
-            Arrival::Outcome(tickets) => {
+            MessageMeaning::Gap => self.restart(at).await,
+            MessageMeaning::Outcome(tickets) => {
                 if at == 0 {
                     self.purge.received(self.followers[at].follower.last(), now);
                 }
@@ -157,7 +157,8 @@ impl Driver {
         let (server, is_up) = (self.server.clone(), self.shared.is_up());
         self.jobs.push(Box::pin(async move {
             let found = if is_up {
-                let task = Wanted { key: &key, lane: &lane, sequence, is_published, age: waited };
+                let task =
+                    SearchedTask { key: &key, lane: &lane, sequence, is_published, age: waited };
                 server.search(task).await
             } else {
                 Err("the link is down".to_owned())
@@ -252,15 +253,15 @@ impl Record {
 }
 
 /// Passes an outcome to the caller. Its value is decoded there.
-fn pass_on(target: &Target, outcome: &OutcomeMessage) {
+fn pass_on(target: &OutcomeTarget, outcome: &OutcomeMessage) {
     let Body::Inline(items) = &outcome.body else { return };
     match target {
-        Target::Task(record) => {
+        OutcomeTarget::Task(record) => {
             let outcome = single(items.clone());
             let codec = |message| Err(failure::codec(message, record.label.clone()));
             record::complete(record, outcome.unwrap_or_else(codec));
         }
-        Target::Chunk { inbox, index, items: expected } => {
+        OutcomeTarget::Chunk { inbox, index, items: expected } => {
             if outcome.head.items == *expected {
                 inbox.put(*index, Ok((items.clone(), outcome.head.run_time)));
             } else if let (1, Ok(Err(error))) = (outcome.head.items, single(items.clone())) {

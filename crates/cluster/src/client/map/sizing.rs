@@ -104,12 +104,12 @@ impl Sizing {
 
 /// Run times of items in earlier maps, by the names of the tasks.
 #[derive(Debug, Default)]
-pub(in crate::client) struct RunTimes {
+pub(in crate::client) struct ItemTimes {
     /// Nothing that panics runs under this lock.
     per_item: Mutex<HashMap<Arc<str>, Duration>>,
 }
 
-impl RunTimes {
+impl ItemTimes {
     pub(super) fn get(&self, name: &str) -> Option<Duration> {
         self.per_item.lock().get(name).copied()
     }

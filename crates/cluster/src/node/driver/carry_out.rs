@@ -8,17 +8,17 @@ use async_nats::jetstream::AckKind;
 use brigade_pool::{TaskError, TaskErrorKind};
 use bytes::Bytes;
 
-use super::Driver;
+use super::NodeDriver;
 use super::tag::Tag;
 use crate::message::{Body, History, MessageError, StartMessage};
 use crate::names::Lane;
 use crate::node::held_task::HeldTask;
 use crate::node::machine::{Action, Event, HEARTBEAT, PullId, Token};
 use crate::node::record;
-use crate::node::runs::{Ended, RunOutcome};
+use crate::node::runs::{EndedRun, RunOutcome};
 use crate::publisher::Publication;
 
-impl Driver {
+impl NodeDriver {
     pub(super) async fn carry_out(&mut self, action: Action) {
         match action {
             Action::Pull { pull, lane, batch, wait } => self.pull(pull, &lane, batch, wait).await,
@@ -153,7 +153,7 @@ impl Driver {
     pub(super) fn fail_run(&mut self, token: Token, error: &TaskError) {
         let Some(held) = self.held.get(&token) else { return };
         let outcome = record::outcome_of_error(error, held.items());
-        self.ended(Ended::done(token, outcome));
+        self.ended(EndedRun::done(token, outcome));
     }
 
     async fn record_error(&mut self, token: Token, error: &TaskError) {

@@ -1,10 +1,10 @@
 //! Handles messages that the server refuses because of the login.
 
-use super::Driver;
+use super::NodeDriver;
 use crate::connection::Denied;
 use crate::node::machine::Event;
 
-impl Driver {
+impl NodeDriver {
     /// Ends the node if it may not do something that it cannot do without.
     pub(super) fn denied(&mut self, denied: Denied) {
         tracing::warn!("{denied}");

@@ -8,14 +8,14 @@
 use async_nats::connection::State;
 use bytes::Bytes;
 
-use super::Driver;
+use super::NodeDriver;
 use crate::node::machine::Event;
 
 /// Number of messages that may arrive besides the tasks that were asked for: heartbeats, ends of
 /// requests, and tasks of requests that were abandoned.
 const OTHERS: u64 = 1024;
 
-impl Driver {
+impl NodeDriver {
     pub(super) async fn drain(&mut self) {
         tracing::info!(node = self.shared.name, "draining");
         self.events.push_back(Event::Drain);

@@ -8,7 +8,7 @@ use brigade_codec::chain;
 use brigade_pool::{TaskError, TaskErrorKind};
 
 use super::tag::Tag;
-use super::{Driver, FIRST_SWEEP_PERIOD};
+use super::{FIRST_SWEEP_PERIOD, NodeDriver};
 use crate::clock::now;
 use crate::message::{Body, History, Items};
 use crate::names::Lane;
@@ -18,7 +18,7 @@ use crate::node::machine::{Event, Token, UNKNOWN_LIMIT};
 use crate::node::peers::Capability;
 use crate::node::record;
 use crate::node::runs::RunOutcome;
-use crate::node::sweep::Swept;
+use crate::node::sweep::StuckMessages;
 use crate::payload::PayloadError;
 
 /// The pause before a large payload is stored again.
@@ -41,12 +41,12 @@ pub(super) enum JobEnd {
     Lanes(Vec<Lane>),
     Swept {
         lanes: Vec<Lane>,
-        result: Result<Swept, String>,
+        result: Result<StuckMessages, String>,
     },
     Nothing,
 }
 
-impl Driver {
+impl NodeDriver {
     pub(super) async fn job_ended(&mut self, end: JobEnd) {
         match end {
             JobEnd::Examined(token, Examined { is_done, history, revision }) => {
@@ -209,9 +209,9 @@ impl Driver {
     }
 
     /// Looks again soon if there is more to find.
-    fn swept(&mut self, swept: Swept) {
+    fn swept(&mut self, swept: StuckMessages) {
         if swept.found_any() {
-            let Swept { deleted, published_again, .. } = swept;
+            let StuckMessages { deleted, published_again, .. } = swept;
             tracing::info!(deleted, published_again, "found stuck messages");
         }
         let has_suspects = self.done.is_empty() && !swept.done.is_empty();

@@ -9,14 +9,14 @@ use brigade_pool::Pool;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{Command, Driver, FIRST_SWEEP_PERIOD};
+use super::{Command, FIRST_SWEEP_PERIOD, NodeDriver};
 use crate::clock::now;
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::error::ClusterError;
 use crate::names::{Lane, Priority};
 use crate::node::context::QueueContext;
-use crate::node::functions::Functions;
+use crate::node::functions::NodeFunctions;
 use crate::node::machine::{Machine, Settings};
 use crate::node::runs::Runs;
 use crate::node::status::Shared;
@@ -35,7 +35,7 @@ pub(in crate::node) struct NodeChoice {
 
 /// The parts of a driver that others have made.
 pub(in crate::node) struct Parts {
-    pub(in crate::node) functions: Functions,
+    pub(in crate::node) functions: NodeFunctions,
     pub(in crate::node) offer: Requirements,
     pub(in crate::node) choice: NodeChoice,
     pub(in crate::node) pool: Arc<Pool>,
@@ -43,7 +43,7 @@ pub(in crate::node) struct Parts {
     pub(in crate::node) commands: UnboundedReceiver<Command>,
 }
 
-impl Driver {
+impl NodeDriver {
     /// Connects to the servers, and creates what is missing of the queue.
     pub(in crate::node) async fn connect(
         endpoint: &Endpoint,

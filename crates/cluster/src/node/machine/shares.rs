@@ -11,13 +11,13 @@ use super::{Machine, Token};
 use crate::requirements::Class;
 
 #[derive(Debug, Default)]
-pub(super) struct Shares {
+pub(super) struct NodeShares {
     totals: BTreeMap<String, u64>,
     /// Amounts that tasks that are held need. Each is a sum of `u64`s.
     in_use: BTreeMap<String, u128>,
 }
 
-impl Shares {
+impl NodeShares {
     pub(super) fn new(totals: BTreeMap<String, u64>) -> Self {
         Self { totals, in_use: BTreeMap::new() }
     }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_scarcest_resource_limits_the_number_of_tasks() {
         let totals = [("gpu", 4), ("memory", 10)].map(|(name, total)| (name.to_owned(), total));
-        let mut shares = Shares::new(BTreeMap::from(totals));
+        let mut shares = NodeShares::new(BTreeMap::from(totals));
         let class = |text: &str| text.parse::<Class>().unwrap();
         let both = class("c4-gpu=1-memory=3");
         assert_eq!(shares.room(&class("c4")), u32::MAX);

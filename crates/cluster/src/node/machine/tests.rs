@@ -436,7 +436,7 @@ impl Machine {
         for token in &self.waiting {
             assert_eq!(self.held[token].state, State::Waiting);
         }
-        let mut shares = Shares::new(self.settings.resources.clone());
+        let mut shares = NodeShares::new(self.settings.resources.clone());
         for class in self.held.values().filter_map(|held| held.share.as_ref()) {
             shares.take(class);
         }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use brigade_pool::{Encoded, Key, Pool, Retry, TaskError, TaskErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::{Ended, RunOutcome, push_error};
+use super::{EndedRun, RunOutcome, push_error};
 use crate::message::{Items, OutcomeBuilder, TaskHead};
 use crate::names::Lane;
 use crate::node::machine::Token;
@@ -42,7 +42,7 @@ pub(super) struct Chunks {
     pool: Arc<Pool>,
     sender: Sender<Chunk>,
     waiting: Arc<Mutex<Receiver<Chunk>>>,
-    ended: UnboundedSender<Ended>,
+    ended: UnboundedSender<EndedRun>,
     threads: usize,
     /// State of the chunks, until they are known to have ended.
     states: HashMap<Token, Arc<AtomicU8>>,
@@ -72,12 +72,12 @@ impl Chunk {
         }
     }
 
-    fn run(self, pool: &Pool) -> Ended {
+    fn run(self, pool: &Pool) -> EndedRun {
         let begun = Instant::now();
         let token = self.token;
         let change = (Ordering::AcqRel, Ordering::Acquire);
         if self.state.compare_exchange(WAITING, BEGUN, change.0, change.1).is_err() {
-            return Ended::not_begun(token, None);
+            return EndedRun::not_begun(token, None);
         }
         let inputs = self.items.filter_map(|item| Some(Encoded::new(item.ok()?.to_vec())));
         let mut map = pool.map(&self.function, inputs).retry(self.retry);
@@ -102,7 +102,7 @@ impl Chunk {
             match result {
                 Ok(value) => outcome.push_value(value.as_slice()),
                 Err(error) if has_ended(&error) => {
-                    return Ended::not_begun(token, Some(&error));
+                    return EndedRun::not_begun(token, Some(&error));
                 }
                 Err(error) => push_error(&mut outcome, &error),
             }
@@ -116,7 +116,7 @@ impl Chunk {
         }
         let (count, run_time) = (outcome.count(), begun.elapsed());
         let outcome = RunOutcome { items: outcome.finish(), count, run_time };
-        Ended::done(token, outcome)
+        EndedRun::done(token, outcome)
     }
 }
 
@@ -126,7 +126,7 @@ fn has_ended(error: &TaskError) -> bool {
 }
 
 impl Chunks {
-    pub(super) fn new(pool: Arc<Pool>) -> (Self, UnboundedReceiver<Ended>) {
+    pub(super) fn new(pool: Arc<Pool>) -> (Self, UnboundedReceiver<EndedRun>) {
         let (sender, waiting) = channel();
         let (ended, ended_receiver) = unbounded_channel();
         let waiting = Arc::new(Mutex::new(waiting));
@@ -151,7 +151,7 @@ impl Chunks {
             let change = (Ordering::AcqRel, Ordering::Acquire);
             let cancelled = state.compare_exchange(WAITING, CANCELLED, change.0, change.1);
             if cancelled.is_ok() {
-                let _ = self.ended.send(Ended::not_begun(token, None));
+                let _ = self.ended.send(EndedRun::not_begun(token, None));
             }
         }
     }

@@ -10,7 +10,7 @@ use brigade_wire::{FinishedInline, FromWorker, Outcome, WorkerId};
 use crate::buffers::{Kept, Reachable};
 use crate::cell::TaskCell;
 use crate::drive::deferred::Deferred;
-use crate::drive::large::{Large, Offer, Want};
+use crate::drive::large::{Large, LargeOffer, Want};
 use crate::drive::outcome::{EventData, decode_segmented, finish_chunk, finished_event, take_item};
 use crate::drive::shared::Shared;
 
@@ -66,7 +66,7 @@ pub(super) fn next_event(
                     let value = decode_segmented(segmented, due, reachable)?;
                     let limit = shared.config.supervisor.message_limit;
                     let is_task = due.is_some_and(|task| !task.is_chunk());
-                    let offer = Offer::new(block, value, &finished, is_task, results, limit)?;
+                    let offer = LargeOffer::new(block, value, &finished, is_task, results, limit)?;
                     Next::Large(Box::new(Large::Value(offer)))
                 } else {
                     let end = finish_chunk(worker, due, &finished)?;

@@ -19,7 +19,7 @@ const DESCRIBED: usize = 20;
 const SHORT: u64 = 1_000_000;
 
 /// The times of a task, in nanoseconds.
-struct Times {
+struct EndedTimes {
     queue: Option<u64>,
     run: Option<u64>,
     delivery: Option<u64>,
@@ -104,7 +104,7 @@ impl<'a> End<'a> {
     }
 
     #[inline]
-    fn run(&self, times: &Times, weight: u32, bytes: u64, failed: u32) -> Run<'a> {
+    fn run(&self, times: &EndedTimes, weight: u32, bytes: u64, failed: u32) -> Run<'a> {
         let timing = (weight > 0).then_some(Timing {
             weight,
             queue_time: times.queue,
@@ -125,9 +125,9 @@ impl<'a> End<'a> {
     /// Returns the time at which the outcome arrived, and the times before it. The worker's stamps
     /// may be lies, so the run lies between submission and arrival.
     #[inline]
-    fn times(&self, now: Monotonic, is_timed: bool) -> (u64, Times) {
+    fn times(&self, now: Monotonic, is_timed: bool) -> (u64, EndedTimes) {
         let (submitted, mut arrival) = (self.submitted.as_nanos(), now.as_nanos());
-        let untimed = |run| (now.as_nanos(), Times { queue: None, run, delivery: None });
+        let untimed = |run| (now.as_nanos(), EndedTimes { queue: None, run, delivery: None });
         let Some(Ran { began, run_time: Some(run_time), .. }) = self.ran else {
             return untimed(None);
         };
@@ -145,7 +145,7 @@ impl<'a> End<'a> {
         let run_time = run_time.min(arrival - began);
         let delivery = arrival - began - run_time;
         let queue = Some(began.saturating_sub(submitted));
-        (arrival, Times { queue, run: Some(run_time), delivery: Some(delivery) })
+        (arrival, EndedTimes { queue, run: Some(run_time), delivery: Some(delivery) })
     }
 }
 

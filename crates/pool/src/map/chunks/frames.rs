@@ -17,7 +17,7 @@ use crate::chunk::ChunkOwner;
 use crate::error::{TaskError, TaskErrorKind, TimedOut};
 use crate::function_ref::FunctionRef;
 use crate::map::chunk::Results;
-use crate::map::sizing::Sizing;
+use crate::map::sizing::ChunkSizing;
 use crate::task::{TaskOptions, label_of};
 use crate::when_full::WhenFull;
 
@@ -58,7 +58,7 @@ pub(super) struct Frames<'pool> {
     /// cannot call the function.
     pub(super) refused: bool,
     pub(super) window: Option<usize>,
-    pub(super) sizing: Sizing,
+    pub(super) sizing: ChunkSizing,
     /// Encoded inputs that were taken and not submitted. They stay here for long only if the input
     /// iterator has panicked.
     pub(super) filling: Vec<u8>,
@@ -94,7 +94,7 @@ impl<'pool> Frames<'pool> {
         };
         let function = usable(FunctionRef::to(target, pool.shared().runs_other_command()));
         let seeded = usable(FunctionRef::seeded(target));
-        let mut sizing = Sizing::new(pool.workers());
+        let mut sizing = ChunkSizing::new(pool.workers());
         let settings = &pool.shared().config.scheduler;
         if settings.max_tasks.is_some() || settings.is_fresh() {
             // Workers that retire after a number of tasks get single items, so that they are

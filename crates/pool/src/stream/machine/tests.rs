@@ -49,7 +49,7 @@ enum Place {
 /// The expected state of the machine, kept in the simplest way.
 #[derive(Debug)]
 struct Model {
-    limits: Limits,
+    limits: StreamLimits,
     share: Share,
     places: BTreeMap<u64, Place>,
     next_id: u64,
@@ -150,7 +150,7 @@ impl Model {
                 assert_eq!(taken, expected.map(|id| (id, id)));
                 if let Some((id, _)) = taken {
                     assert!(id >= self.floor, "a stale item");
-                    assert!(machine.deliver(epoch, Ended::Value));
+                    assert!(machine.deliver(epoch, TaskEnd::Value));
                     self.places.remove(&id);
                 }
             }
@@ -201,7 +201,7 @@ proptest! {
         ordered: bool,
         is_part: bool,
     ) {
-        let limits = Limits { per_worker, output, ordered };
+        let limits = StreamLimits { per_worker, output, ordered };
         let share = Share { workers, is_part: is_part && workers > 0 };
         let mut machine = Machine::new(limits, share);
         let mut model = Model {
@@ -219,7 +219,7 @@ proptest! {
 }
 
 fn machine() -> Machine<()> {
-    let limits = Limits { per_worker: 1, output: 1, ordered: false };
+    let limits = StreamLimits { per_worker: 1, output: 1, ordered: false };
     Machine::new(limits, Share { workers: 1, is_part: false })
 }
 
@@ -232,7 +232,7 @@ fn an_item_taken_before_a_reset_is_not_delivered_after_it() {
     let epoch = machine.epoch();
     assert!(machine.take().is_some());
     machine.reset();
-    assert!(!machine.deliver(epoch, Ended::Value));
+    assert!(!machine.deliver(epoch, TaskEnd::Value));
     machine.sanity_check();
     assert_eq!((machine.report().delivered, machine.report().dropped), (0, 1));
 }

@@ -15,7 +15,7 @@ use super::streams::{StreamState, Token};
 use crate::confinement::Confined;
 use crate::job::Job;
 use crate::machine::Attempt;
-use crate::needs::Share;
+use crate::needs::ResourceShare;
 use crate::outcome::{Outcome, StartFailure};
 use crate::output::Output;
 
@@ -39,7 +39,7 @@ pub(super) struct Live {
     lease: Option<CoreLease>,
     /// Gives the resources back when dropped.
     #[expect(dead_code, reason = "dropping it is its use")]
-    share: Option<Share>,
+    share: Option<ResourceShare>,
 }
 
 /// Linux adds up what each processor has counted only every 32 pages or more, in three counters, so
@@ -76,7 +76,7 @@ impl Local {
         slot: usize,
         attempt: Attempt,
         lease: Option<CoreLease>,
-        share: Option<Share>,
+        share: Option<ResourceShare>,
     ) -> Result<(), StartFailure> {
         let cpus: Vec<u32> = lease.iter().flat_map(|lease| lease.cores().iter()).collect();
         let list = lease.as_ref().map(ToString::to_string).unwrap_or_default();

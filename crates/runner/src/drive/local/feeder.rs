@@ -24,7 +24,7 @@ use brigade_sys::sync::Mutex;
 use brigade_sys::wait::Waker;
 use brigade_sys::{pipes, signals};
 
-use crate::block_streams::{BlockStream, Next};
+use crate::block_streams::{BlockAnswer, BlockStream};
 use crate::file_part::FilePart;
 use crate::input_block::InputBlock;
 use crate::stopper::Stopper;
@@ -268,12 +268,12 @@ impl Feed {
             // Frees the memory before the next block takes some.
             *block = None;
             match stream.next() {
-                Next::End => return Ok(Turn::Over),
-                Next::Later if self.is_parked && pipes::is_closed(&self.pipe) => {
+                BlockAnswer::End => return Ok(Turn::Over),
+                BlockAnswer::Later if self.is_parked && pipes::is_closed(&self.pipe) => {
                     return Ok(Turn::Over);
                 }
-                Next::Later => return Ok(Turn::Parked),
-                Next::Block(next) => {
+                BlockAnswer::Later => return Ok(Turn::Parked),
+                BlockAnswer::Block(next) => {
                     self.file = next.open()?;
                     self.rest = 0..next.len();
                     *block = Some(next);

@@ -15,7 +15,7 @@ use super::feeder::{Failure, Feeder};
 use crate::file_part::FilePart;
 use crate::job::Stdin;
 use crate::machine::Attempt;
-use crate::needs::Share;
+use crate::needs::ResourceShare;
 use crate::outcome::StartFailure;
 use crate::stopper::Stopper;
 
@@ -65,7 +65,7 @@ impl Preparation {
         attempt: &'a Attempt,
         slot: usize,
         cores: String,
-        share: Option<&Share>,
+        share: Option<&ResourceShare>,
     ) -> (CommandLine, &'a Stdin) {
         let job = &attempt.job;
         let mut words = job.words_on(slot + 1);

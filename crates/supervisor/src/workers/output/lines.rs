@@ -5,11 +5,11 @@ const MAX_LINE: usize = 8 * 1024;
 
 /// The incomplete line at the end of the input; shorter than [`MAX_LINE`] between calls.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct IncompleteLine {
     partial: Vec<u8>,
 }
 
-impl Lines {
+impl IncompleteLine {
     /// Calls `give` for every line that is completed by `bytes`, without its newline. Invalid UTF-8
     /// is replaced.
     pub(super) fn take(&mut self, mut bytes: &[u8], mut give: impl FnMut(&str)) {
@@ -67,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn lines(pieces: &[&[u8]]) -> Vec<String> {
-        let mut lines = Lines::default();
+        let mut lines = IncompleteLine::default();
         let mut found = Vec::new();
         for piece in pieces {
             lines.take(piece, |line| found.push(line.to_owned()));

@@ -15,7 +15,7 @@ use tracing::info;
 
 use super::EMIT_TIMEOUT;
 use super::forwarded::Forwarded;
-use super::lines::Lines;
+use super::lines::IncompleteLine;
 use crate::capture::Capture;
 use crate::output_pipe::{MAX_REST, OutputPipe};
 use crate::workers::process_env::Stdio;
@@ -42,37 +42,41 @@ pub(crate) struct Pipe {
     /// The last bytes are only kept for stderr.
     tail: Mutex<Capture>,
     /// Destination of the bytes. Locked only by the output thread, for as long as forwarding takes.
-    sink: Mutex<Sink>,
+    sink: Mutex<OutputSink>,
     /// `true` if the stream has ended or is no longer wanted.
     closed: AtomicBool,
 }
 
-enum Sink {
+enum OutputSink {
     OurStdout,
     OurStderr,
     Nowhere,
-    Events { stream: &'static str, writer: Arc<Writer>, lines: Lines },
+    Events { stream: &'static str, writer: Arc<Writer>, lines: IncompleteLine },
     Forwarded(Box<Forwarded>),
 }
 
 impl Pipe {
     /// Creates the stream for a stdout that is not the host's own.
     pub(crate) fn of_stdout(end: OutputPipe, stdio: Stdio, writer: &Arc<Writer>) -> Self {
-        Self::new(end, Capture::default(), Sink::new(stdio, Sink::OurStdout, "stdout", writer))
+        Self::new(
+            end,
+            Capture::default(),
+            OutputSink::new(stdio, OutputSink::OurStdout, "stdout", writer),
+        )
     }
 
     pub(crate) fn of_stderr(end: OutputPipe, stdio: Stdio, writer: &Arc<Writer>) -> Self {
-        let sink = Sink::new(stdio, Sink::OurStderr, "stderr", writer);
+        let sink = OutputSink::new(stdio, OutputSink::OurStderr, "stderr", writer);
         Self::new(end, Capture::tail_of(TAIL), sink)
     }
 
     /// Creates the stream for the events that a worker forwards.
     pub(crate) fn of_events(end: OutputPipe, writer: &Arc<Writer>) -> Self {
-        let sink = Sink::Forwarded(Box::new(Forwarded::new(writer)));
+        let sink = OutputSink::Forwarded(Box::new(Forwarded::new(writer)));
         Self::new(end, Capture::default(), sink)
     }
 
-    fn new(end: OutputPipe, tail: Capture, sink: Sink) -> Self {
+    fn new(end: OutputPipe, tail: Capture, sink: OutputSink) -> Self {
         Self { end, tail: Mutex::new(tail), sink: Mutex::new(sink), closed: AtomicBool::new(false) }
     }
 
@@ -128,14 +132,16 @@ impl Pipe {
 
 brigade_sys::as_fd!(Pipe, end);
 
-impl Sink {
+impl OutputSink {
     fn new(stdio: Stdio, ours: Self, stream: &'static str, writer: &Arc<Writer>) -> Self {
         match stdio {
             Stdio::Inherit => ours,
             Stdio::Null => Self::Nowhere,
-            Stdio::Capture => {
-                Self::Events { stream, writer: Arc::clone(writer), lines: Lines::default() }
-            }
+            Stdio::Capture => Self::Events {
+                stream,
+                writer: Arc::clone(writer),
+                lines: IncompleteLine::default(),
+            },
         }
     }
 

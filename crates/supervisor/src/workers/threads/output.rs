@@ -7,7 +7,7 @@ use std::sync::Arc;
 use brigade_sys::catch_panic::catch_panic;
 use tracing::warn;
 
-use crate::workers::alarm::Alarm;
+use crate::workers::alarm::ThreadAlarm;
 use crate::workers::output::{CHUNK, Entry, LostEntries, Pipe, run_note};
 use crate::workers::supervised::Supervised;
 
@@ -21,7 +21,7 @@ pub fn run(owner: &impl Supervised) {
         // error instead of blocking.
         while !process_queue(owner) {
             drop(output.pipes.take_new());
-            Alarm::sleep(None);
+            ThreadAlarm::sleep(None);
         }
     }
     output.queue.end();

@@ -35,7 +35,7 @@ use brigade_wire::handshake::FromWorkerControl;
 use crate::note;
 use crashed::Crash;
 
-use crate::workers::alarm::Alarm;
+use crate::workers::alarm::ThreadAlarm;
 use crate::workers::asked::Asked;
 use crate::workers::death::Death;
 use crate::workers::output::{EMIT_TIMEOUT, LastLines, OutputForwarder};
@@ -70,7 +70,7 @@ pub fn run(owner: &impl Supervised) {
             Ok(Err(error)) => thread.continue_without_descriptors(&error),
             // The panic hook has reported it. If it happens repeatedly, the pause limits the rate.
             Err(_) if alarm.is_parking() => {
-                Alarm::sleep(Some(now().saturating_add(EMIT_TIMEOUT)));
+                ThreadAlarm::sleep(Some(now().saturating_add(EMIT_TIMEOUT)));
             }
             Err(_) => thread.continue_without_descriptors(&"the reaper thread panicked"),
         }
@@ -156,7 +156,7 @@ impl<S: Supervised> ReaperThread<'_, S> {
         let deadline = due.into_iter().chain(patience).chain(asked).chain(crashed).min();
         if reaper.alarm.is_parking() {
             self.kill_all();
-            Alarm::sleep(deadline);
+            ThreadAlarm::sleep(deadline);
             return Ok(Continue(()));
         }
         let mut ready = std::mem::take(&mut self.ready);

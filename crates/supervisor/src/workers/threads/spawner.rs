@@ -108,7 +108,7 @@ fn give_up_silent(owner: &impl Supervised, processes: &mut Processes) -> Option<
 fn or_refuse<T>(
     owner: &impl Supervised,
     worker: WorkerId,
-    start: impl FnOnce() -> Result<Option<T>, Refusal>,
+    start: impl FnOnce() -> Result<Option<T>, FailedOperation>,
 ) -> Option<T> {
     match catch_panic(start) {
         Ok(Ok(Some(made))) => return Some(made),
@@ -130,7 +130,7 @@ fn refuse(owner: &impl Supervised, worker: WorkerId, is_permanent: bool, reason:
 }
 
 /// The operation that failed, and its error.
-type Refusal = (&'static str, io::Error);
+type FailedOperation = (&'static str, io::Error);
 
 /// Starts the process. Returns `None` if the worker was killed in the meantime, and otherwise
 /// whether its handshake asks for something.
@@ -138,7 +138,7 @@ fn launch(
     owner: &impl Supervised,
     processes: &mut Processes,
     process: &WorkerProcess,
-) -> Result<Option<bool>, Refusal> {
+) -> Result<Option<bool>, FailedOperation> {
     if process.is_killed() {
         return Ok(None);
     }
@@ -176,7 +176,7 @@ fn launch(
 fn start_attendant<S: Supervised>(
     owner: &Arc<S>,
     process: Arc<WorkerProcess>,
-) -> Result<JoinHandle<()>, Refusal> {
+) -> Result<JoinHandle<()>, FailedOperation> {
     const OPERATION: &str = "start its attendant thread";
     // The process that was started in the meantime may have taken the space that `launch` saw.
     require_reserve().map_err(|error| (OPERATION, error))?;

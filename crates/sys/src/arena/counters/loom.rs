@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::sync::mpsc::{Receiver, channel};
 use loom::thread;
 
-use super::{Bell, Counters, Word, release};
+use super::{BlockCounters, ReleaseBell, Word, release};
 
 impl Word for AtomicU64 {
     fn load(&self, ordering: Ordering) -> u64 {
@@ -45,12 +45,12 @@ impl Arena {
         Arc::new(Self { exported, released, waiting, rings, bytes: UnsafeCell::new(0) })
     }
 
-    fn counters(&self) -> Counters<'_, AtomicU64> {
-        Counters { exported: &self.exported, released: &self.released }
+    fn counters(&self) -> BlockCounters<'_, AtomicU64> {
+        BlockCounters { exported: &self.exported, released: &self.released }
     }
 
-    fn bell(&self) -> Bell<'_, AtomicU64> {
-        Bell { waiting: &self.waiting, rings: &self.rings }
+    fn bell(&self) -> ReleaseBell<'_, AtomicU64> {
+        ReleaseBell { waiting: &self.waiting, rings: &self.rings }
     }
 
     fn write(&self, value: u64) {

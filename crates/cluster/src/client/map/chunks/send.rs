@@ -10,7 +10,7 @@ use crate::client::failure::{self, closed};
 use crate::client::machine::Ticket;
 use crate::client::prepare::{Place, encode};
 use crate::client::shared::Command;
-use crate::client::submission::Target;
+use crate::client::submission::OutcomeTarget;
 use crate::input_hash::input_hash;
 use crate::message::{INLINE_LIMIT, Items, ItemsBuilder};
 use crate::names::ItemId;
@@ -97,7 +97,7 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
         if self.shared.is_forked() {
             return Err(SubmitErrorKind::Forked);
         }
-        let target = Target::Chunk { inbox: Arc::clone(&self.inbox), index, items: count };
+        let target = OutcomeTarget::Chunk { inbox: Arc::clone(&self.inbox), index, items: count };
         let (shared, settings) = (self.shared, &self.settings);
         let submission =
             place.prepare(shared, ticket, &self.name, settings, (items, hashes), target)?;

@@ -15,7 +15,7 @@ use brigade_wire::TaskId;
 
 /// The futures that were woken last.
 #[derive(Debug, Default)]
-pub(crate) struct Woken {
+pub(crate) struct WokenFutures {
     /// The task of the future that is polled after most of the others; 0 for none.
     last: AtomicU64,
     are_polled: AtomicBool,
@@ -23,7 +23,7 @@ pub(crate) struct Woken {
     is_alone: AtomicBool,
 }
 
-impl Woken {
+impl WokenFutures {
     /// Records that the futures of these tasks are about to be woken, in this order.
     ///
     /// Most executors poll them in this order, too; some begin with the last one. So it is the last
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn futures_are_polled_once_the_last_but_one_is() {
-        let woken = Woken::default();
+        let woken = WokenFutures::default();
         let [first, second, third] = [1, 2, 3].map(TaskId::new);
         assert!(!woken.are_polled());
         woken.wake([first, second, third].into_iter());
