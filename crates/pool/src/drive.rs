@@ -42,40 +42,19 @@
 //! scheduler's order; links never block the host. A journal is written under it too, so a slow disk
 //! slows down the pool.
 
-mod attendant;
-mod carry_out;
 mod collect;
-mod copy_large;
-mod death;
+mod deaths;
 mod deferred;
-mod gone;
 mod handle_event;
-mod interrupted;
 mod large;
-mod lifecycle;
-mod look;
-#[cfg(feature = "recording")]
-mod measure;
-mod observe;
 mod observer;
 mod outcome;
 mod owner;
-#[cfg(feature = "recording")]
-mod recording;
-mod room;
-mod run_deferred;
-mod sample;
+mod send;
 mod shared;
-mod slow;
-mod spread;
-mod submit;
-mod supervised;
-#[cfg(feature = "trace-export")]
-mod timeline;
-mod usage;
+mod starts;
 mod user_code;
-mod user_code_queue;
-mod worker_slot;
+mod watch;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -96,7 +75,7 @@ use observer::Observer;
 use outcome::EventData;
 pub(crate) use outcome::panicked;
 use owner::Role;
-pub(crate) use room::Place;
+pub(crate) use send::room::Place;
 pub(crate) use shared::Shared;
 use shared::Work;
 

@@ -18,8 +18,8 @@ pub(crate) struct TaskEntry<T> {
     /// The key of the neighbor behind this one in the queue, or the task's position in its worker's
     /// table.
     behind: u32,
-    /// The state in the lowest bits, [`HAS_RARE`], and above them the index of the task's [`RareAttributes`]
-    /// or the nanoseconds of its submission.
+    /// The state in the lowest bits, [`HAS_RARE`], and above them the index of the task's
+    /// [`RareAttributes`] or the nanoseconds of its submission.
     word: u64,
 }
 
@@ -82,7 +82,7 @@ impl<T> TaskEntry<T> {
         entry
     }
 
-    /// Returns the index of the task's [`RareAttributes`], or its time of submission if it has none.
+    /// Returns the index of the task's [`RareAttributes`], or else its time of submission.
     #[inline]
     pub(crate) fn rare(&self) -> Result<usize, Monotonic> {
         let value = self.word >> SHIFT;

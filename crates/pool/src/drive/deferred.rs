@@ -2,7 +2,9 @@
 //!
 //! User code never runs under that lock, nor on a thread that others depend on. Urgent work comes
 //! first: the reaper is woken, workers are killed, waiters are notified. Then large memory is
-//! freed, and wakers run last, on a thread that may run them; see `run_deferred`.
+//! freed, and wakers run last, on a thread that may run them; see `run`.
+
+mod run;
 
 use std::cell::Cell;
 use std::mem;

@@ -1,6 +1,8 @@
 //! Values whose numbers workers [offer](brigade_sys::arena::Offer) in their own memory, and numbers
-//! of arguments for which they have [memory](brigade_sys::arena::Landing). `copy_large` copies
-//! them.
+//! of arguments for which they have [memory](brigade_sys::arena::Landing). `copy` copies them.
+
+pub(super) mod copy;
+mod spread;
 
 use std::sync::Arc;
 

@@ -3,6 +3,13 @@
 //! The driver calls them at a few places, whatever the build. An observer of a feature that is off
 //! is [`Off`], which does nothing. So they cost what they do, and no more.
 
+#[cfg(feature = "recording")]
+mod measure;
+#[cfg(feature = "recording")]
+mod recording;
+#[cfg(feature = "trace-export")]
+mod timeline;
+
 use std::io;
 
 use brigade_scheduler::{Event, Scheduler, TaskEnd};
@@ -16,7 +23,7 @@ use crate::error::PoolError;
 use crate::payload::Outcome;
 
 #[cfg(feature = "recording")]
-pub(super) type Metrics = super::recording::Recording;
+pub(super) type Metrics = recording::Recording;
 #[cfg(not(feature = "recording"))]
 pub(super) type Metrics = Off;
 
@@ -196,7 +203,7 @@ impl Observers {
         Ok(Self {
             metrics: Metrics::default(),
             #[cfg(feature = "trace-export")]
-            trace: super::timeline::create(config)?,
+            trace: super::observer::timeline::create(config)?,
             #[cfg(not(feature = "trace-export"))]
             trace: Off,
         })

@@ -11,9 +11,9 @@ use brigade_task::error::Circumstances;
 use brigade_wire::segments::{self, Apart};
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
+use super::deaths::interrupted::Interrupted;
 use super::deferred::Deferred;
-use super::interrupted::Interrupted;
-use super::usage::exceeded as exceeded_limit;
+use super::watch::usage::exceeded as exceeded_limit;
 use crate::buffers::Reachable;
 use crate::cell::{TaskCell, Waiters};
 use crate::chunk::{ChunkEnd, RetriedFor, ValueRef};

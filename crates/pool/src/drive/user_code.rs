@@ -11,6 +11,8 @@
 //!   nothing else if links are not rings;
 //! - never nested: a thread that already runs user code hands it to the collector thread too.
 
+pub(super) mod queue;
+
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -21,7 +23,7 @@ use tracing::field;
 
 use super::owner;
 use super::shared::Shared;
-use super::user_code_queue::UserCode;
+use super::user_code::queue::UserCode;
 
 thread_local! {
     static RUNS: Cell<bool> = const { Cell::new(false) };

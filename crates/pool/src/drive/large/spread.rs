@@ -15,12 +15,12 @@ const MIN: usize = 8 << 20;
 const PART: usize = 512 << 10;
 
 /// Returns the number of parts for a copy of this many bytes.
-pub(super) fn parts(length: usize, cores: usize) -> usize {
+pub(in crate::drive) fn parts(length: usize, cores: usize) -> usize {
     if length >= MIN && cores > 1 { length.div_ceil(PART) } else { 1 }
 }
 
 /// Calls `copy` once with each part, on up to two threads.
-pub(super) fn spread<P: Send>(parts: &mut [P], copy: impl Fn(&mut P) + Sync) {
+pub(in crate::drive) fn spread<P: Send>(parts: &mut [P], copy: impl Fn(&mut P) + Sync) {
     let Some((first, rest)) = parts.split_first_mut() else { return };
     // Meanwhile the worker falls asleep. Else the system starts the second thread on this core.
     copy(first);

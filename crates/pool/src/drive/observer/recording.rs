@@ -14,8 +14,8 @@ use brigade_scheduler::Scheduler;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::WorkerId;
 
-use super::observer::{End, Observer, Started};
 use crate::cell::TaskCell;
+use crate::drive::observer::{End, Observer, Started};
 
 pub(in crate::drive) use ended::failure_kind;
 

@@ -6,12 +6,12 @@ use std::time::Instant;
 use brigade_scheduler::{Constraints, Event, Submission};
 use brigade_sys::sync::MutexGuard;
 
-use super::deferred::Deferred;
-use super::observer::Observer;
-use super::outcome::EventData;
-use super::shared::{Core, Shared};
-use super::user_code;
 use crate::cell::TaskCell;
+use crate::drive::deferred::Deferred;
+use crate::drive::observer::Observer;
+use crate::drive::outcome::EventData;
+use crate::drive::shared::{Core, Shared};
+use crate::drive::user_code;
 use crate::error::{SubmitErrorKind, TaskError};
 use crate::submission::Submission as Unsubmitted;
 use crate::sync::current;
@@ -48,7 +48,7 @@ impl Shared {
 
     /// Submits a task to an open pool. `scheduled` is another reference to it.
     #[inline]
-    pub(super) fn accept(
+    pub(in crate::drive) fn accept(
         &self,
         mut core: MutexGuard<'_, Core>,
         task: &TaskCell,
@@ -126,7 +126,7 @@ impl Shared {
 
     /// Locks the core of an open pool whose queue has room.
     #[inline]
-    pub(super) fn open_with_room(
+    pub(in crate::drive) fn open_with_room(
         &self,
         when_full: WhenFull,
     ) -> Result<MutexGuard<'_, Core>, SubmitErrorKind> {

@@ -7,14 +7,14 @@ use brigade_sys::clock::Monotonic;
 use brigade_trace::timeline::{Entry, Ran, Timeline};
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
-use super::observer::{Observer, ObserverThread, Started};
-use super::outcome::{DeathReport, EventData, RunReport, WorkerOutcome};
 use crate::cell::TaskCell;
 use crate::config::Config;
+use crate::drive::observer::{Observer, ObserverThread, Started};
+use crate::drive::outcome::{DeathReport, EventData, RunReport, WorkerOutcome};
 use crate::error::PoolError;
 
 /// Creates the file of the timeline, if the pool writes one.
-pub(super) fn create(config: &Config) -> Result<Option<Arc<Timeline>>, PoolError> {
+pub(in crate::drive) fn create(config: &Config) -> Result<Option<Arc<Timeline>>, PoolError> {
     let Some(path) = &config.trace else { return Ok(None) };
     let timeline = Timeline::create(path).map_err(PoolError::file("trace", path))?;
     Ok(Some(Arc::new(timeline)))

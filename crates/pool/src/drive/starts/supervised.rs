@@ -13,12 +13,14 @@ use brigade_supervisor::{
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::WorkerId;
 
-use super::collect::collecting::{ARENA, Collecting};
-use super::outcome::EventData;
-use super::owner::{self, Role};
-use super::shared::Shared;
-use super::{attendant, copy_large, death};
 use crate::cores;
+use crate::drive::collect::collecting::{ARENA, Collecting};
+use crate::drive::deaths::death;
+use crate::drive::large::copy;
+use crate::drive::outcome::EventData;
+use crate::drive::owner::{self, Role};
+use crate::drive::shared::Shared;
+use crate::drive::starts::attendant;
 
 impl Supervised for Shared {
     fn supervisor(&self) -> &Supervisor {
@@ -177,7 +179,7 @@ impl Supervised for Shared {
     }
 
     fn work(&self, work: Box<dyn Any + Send>) {
-        copy_large::copy_left(work, self);
+        copy::copy_left(work, self);
     }
 
     /// Takes the lock only once, to do what is due and to read the next deadline: while tasks are

@@ -19,9 +19,9 @@ use std::task::{Poll, Waker};
 
 use brigade_scheduler::Constraints;
 
-use super::deferred::Deferred;
-use super::shared::{Core, Shared};
 use crate::cell::TaskCell;
+use crate::drive::deferred::Deferred;
+use crate::drive::shared::{Core, Shared};
 use crate::error::SubmitErrorKind;
 use crate::when_full::WhenFull;
 
@@ -31,7 +31,7 @@ pub(crate) struct Place(u64);
 
 /// The wakers of the futures that wait for room, by place.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(in crate::drive) struct Line {
     waiting: BTreeMap<Place, Waker>,
     next: u64,
 }
@@ -53,19 +53,19 @@ impl Line {
     }
 
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::drive) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Removes and returns the wakers of the first futures, at most `most`.
-    pub(super) fn call(&mut self, most: usize) -> impl Iterator<Item = Waker> {
+    pub(in crate::drive) fn call(&mut self, most: usize) -> impl Iterator<Item = Waker> {
         std::iter::from_fn(|| self.waiting.pop_first()).map(|(_, waker)| waker).take(most)
     }
 }
 
 /// The threads that are blocked until the queue has room.
 #[derive(Debug, Default)]
-pub(super) struct Blocked {
+pub(in crate::drive) struct Blocked {
     threads: usize,
     /// Those that were notified and have not come yet. While it is not zero, a thread is coming:
     /// each of them takes one off when it comes, whether it was notified or its time is up.
@@ -76,11 +76,11 @@ pub(super) struct Blocked {
 
 impl Blocked {
     /// Returns `true` if the thread is to collect outcomes, because no other one does.
-    pub(super) fn begin_collecting(&mut self) -> bool {
+    pub(in crate::drive) fn begin_collecting(&mut self) -> bool {
         !std::mem::replace(&mut self.collects, true)
     }
 
-    pub(super) fn end_collecting(&mut self) {
+    pub(in crate::drive) fn end_collecting(&mut self) {
         self.collects = false;
     }
 
@@ -89,11 +89,11 @@ impl Blocked {
         !self.collects && self.call(1) > 0
     }
 
-    pub(super) fn enter(&mut self) {
+    pub(in crate::drive) fn enter(&mut self) {
         self.threads += 1;
     }
 
-    pub(super) fn leave(&mut self) {
+    pub(in crate::drive) fn leave(&mut self) {
         self.threads -= 1;
         self.coming = self.coming.saturating_sub(1);
     }
@@ -178,7 +178,7 @@ impl Shared {
 impl Core {
     /// Returns `true` if a thread or a future waits for room.
     #[inline]
-    pub(super) fn is_room_awaited(&self) -> bool {
+    pub(in crate::drive) fn is_room_awaited(&self) -> bool {
         self.blocked.threads > 0
             || !self.line_for_room.is_empty()
             || !self.sleeping_for_room.is_empty()
@@ -186,14 +186,14 @@ impl Core {
 
     /// Lets a thread that is blocked collect outcomes if nobody else does.
     #[inline]
-    pub(super) fn call_collector(&mut self, shared: &Shared) {
+    pub(in crate::drive) fn call_collector(&mut self, shared: &Shared) {
         if self.listeners.nobody_collects() && self.blocked.call_collector() {
             shared.room.notify_one();
         }
     }
 
     /// Wakes those that wait for room and can have it, or all if the pool has ended.
-    pub(super) fn wake_for_room(&mut self, shared: &Shared, deferred: &mut Deferred) {
+    pub(in crate::drive) fn wake_for_room(&mut self, shared: &Shared, deferred: &mut Deferred) {
         let (most, cores) = if self.scheduler.is_open() {
             (self.scheduler.room(), shared.cores)
         } else {

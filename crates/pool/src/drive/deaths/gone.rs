@@ -5,18 +5,18 @@ use brigade_scheduler::Event;
 use brigade_sys::clock::now;
 use brigade_wire::WorkerId;
 
-use super::death::has_died;
-use super::deferred::Deferred;
-use super::observer::Observer;
-use super::outcome::EventData;
-use super::shared::{Core, Shared};
-use super::user_code_queue::UserCode;
 use crate::cell::TaskCell;
+use crate::drive::deaths::death::has_died;
+use crate::drive::deferred::Deferred;
+use crate::drive::observer::Observer;
+use crate::drive::outcome::EventData;
+use crate::drive::shared::{Core, Shared};
+use crate::drive::user_code::queue::UserCode;
 
 impl Shared {
     /// Handles the last event of a worker's process. The worker is removed in the same step,
     /// because the slot may get its next process in it.
-    pub(super) fn remove_dead(
+    pub(in crate::drive) fn remove_dead(
         &self,
         worker: WorkerId,
         mut event: Event<TaskCell>,
@@ -49,7 +49,7 @@ impl Shared {
 
     /// Acts, and gives back the cores of the worker's slot if it is no longer kept and no process
     /// has them.
-    pub(super) fn give_cores_back<T>(
+    pub(in crate::drive) fn give_cores_back<T>(
         &self,
         WorkerId { slot, .. }: WorkerId,
         act: impl FnOnce(&mut Core, &mut Deferred) -> T,

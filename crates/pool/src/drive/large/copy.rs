@@ -23,12 +23,12 @@ use brigade_sys::process::Process;
 use brigade_wire::segments::Apart;
 use brigade_wire::{Finished, WorkerId};
 
-use super::deferred::Deferred;
-use super::large::{Large, LargeOffer, ToCopy, Want};
-use super::outcome::{EventData, ended_event, finish_chunk};
-use super::owner;
-use super::shared::{Core, Shared};
-use super::spread::{self, spread};
+use crate::drive::deferred::Deferred;
+use crate::drive::large::spread::{self, spread};
+use crate::drive::large::{Large, LargeOffer, ToCopy, Want};
+use crate::drive::outcome::{EventData, ended_event, finish_chunk};
+use crate::drive::owner;
+use crate::drive::shared::{Core, Shared};
 use crate::payload::{SegmentedValue, Value};
 
 /// The end of a copy.
@@ -45,7 +45,7 @@ enum CopyEnd {
 
 impl ToCopy {
     /// Copies the value or argument, here or on the cleaner's thread.
-    pub(super) fn run(self, shared: &Shared) {
+    pub(in crate::drive) fn run(self, shared: &Shared) {
         if owner::is_depended_on() {
             cleaner::work_later(shared, Box::new(self));
         } else {
@@ -108,7 +108,7 @@ fn write(process: &Process, address: u64, bytes: &[u8], cores: usize) -> io::Res
 }
 
 /// Makes the copy that was left to the cleaner's thread.
-pub(super) fn copy_left(work: Box<dyn Any + Send>, shared: &Shared) {
+pub(in crate::drive) fn copy_left(work: Box<dyn Any + Send>, shared: &Shared) {
     if let Ok(to_copy) = work.downcast::<ToCopy>() {
         to_copy.copy(shared);
     }
@@ -176,7 +176,7 @@ impl Core {
     }
 
     /// Handles that a worker has broken the protocol.
-    pub(super) fn break_off(
+    pub(in crate::drive) fn break_off(
         &mut self,
         worker: WorkerId,
         problem: String,

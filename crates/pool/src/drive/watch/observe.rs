@@ -5,11 +5,11 @@ use brigade_sys::clock::now;
 use brigade_wire::WorkerId;
 use brigade_wire::slots::slot_tag;
 
-use super::shared::Core;
+use crate::drive::shared::Core;
 
 impl Core {
     /// Reads from the worker's table how far a task has progressed.
-    pub(super) fn observe(
+    pub(in crate::drive) fn observe(
         &mut self,
         worker: WorkerId,
         ring_index: u16,

@@ -6,16 +6,16 @@ use brigade_scheduler::{TaskRef, WorkerStatus};
 use brigade_supervisor::note;
 use brigade_sys::clock::Monotonic;
 
-use super::deferred::Deferred;
-use super::shared::Core;
+use crate::drive::deferred::Deferred;
+use crate::drive::shared::Core;
 
 /// Reports the number of tasks that are too old and were not reported one by one.
-pub(super) fn report_more(tasks: usize, deferred: &mut Deferred) {
+pub(in crate::drive) fn report_more(tasks: usize, deferred: &mut Deferred) {
     note!(deferred, WARN, tasks, "more tasks are slow");
 }
 
 impl Core {
-    pub(super) fn report_slow(
+    pub(in crate::drive) fn report_slow(
         &self,
         now: Monotonic,
         task: TaskRef,

@@ -7,14 +7,14 @@ use brigade_supervisor::note;
 use brigade_wire::link::LinkSender;
 use brigade_wire::{Attempt, ToWorker, WorkerId};
 
-use super::deferred::Deferred;
-use super::shared::Core;
-use super::usage::Measured;
 use crate::cell::TaskCell;
+use crate::drive::deferred::Deferred;
+use crate::drive::shared::Core;
+use crate::drive::watch::usage::Measured;
 
 impl Core {
     /// Measures a running task that has a limit on what it uses.
-    pub(super) fn measure_usage(
+    pub(in crate::drive) fn measure_usage(
         &mut self,
         worker: WorkerId,
         what: (TaskRef, Attempt, u64),
@@ -38,7 +38,7 @@ impl Core {
 
     /// Makes a worker that has left threads after a task one that is replaced.
     #[cold]
-    pub(super) fn look_for_threads(&self, event: &mut Event<TaskCell>) {
+    pub(in crate::drive) fn look_for_threads(&self, event: &mut Event<TaskCell>) {
         use Event::{Failed, Finished, Returned};
         let (worker, worn) = match event {
             Finished { worker, worn, .. } | Failed { worker, worn, .. } => (*worker, worn),
@@ -53,7 +53,12 @@ impl Core {
     /// Sets the limit on the memory of a worker that is going to run the task, if the task has one
     /// of its own, or the one before had. The worker is idle then.
     #[inline]
-    pub(super) fn prepare_for(&mut self, worker: WorkerId, key: TaskKey, deferred: &mut Deferred) {
+    pub(in crate::drive) fn prepare_for(
+        &mut self,
+        worker: WorkerId,
+        key: TaskKey,
+        deferred: &mut Deferred,
+    ) {
         let cell = self.scheduler.task(key).filter(|cell| !cell.is_ordinary());
         let memory = cell.and_then(|cell| cell.own_memory_limit());
         self.has_limits |= cell.is_some_and(|cell| cell.is_limited());
@@ -67,14 +72,14 @@ impl Core {
     }
 
     /// Returns `true` if a worker, or the copy of it that runs a task, is stopped by a signal.
-    pub(super) fn is_stopped(&self, worker: WorkerId) -> bool {
+    pub(in crate::drive) fn is_stopped(&self, worker: WorkerId) -> bool {
         let copies = self.scheduler.runs_copies();
         self.worker_slot(worker).is_some_and(|slot| slot.process.is_stopped(copies))
     }
 
     /// Sends a message without a payload.
     #[cold]
-    pub(super) fn tell(&mut self, worker: WorkerId, message: &ToWorker<'_>) {
+    pub(in crate::drive) fn tell(&mut self, worker: WorkerId, message: &ToWorker<'_>) {
         if let Some(connection) = self.connection_mut(worker) {
             let mut head = Vec::new();
             message.encode_head(&mut head);

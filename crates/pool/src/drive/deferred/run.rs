@@ -2,14 +2,14 @@
 
 use brigade_supervisor::threads::cleaner;
 
-use super::deferred::{Deferred, ToFree, ToKill, Work};
-use super::owner;
-use super::shared::Shared;
-use super::user_code_queue::UserCode;
+use crate::drive::deferred::{Deferred, ToFree, ToKill, Work};
+use crate::drive::owner;
+use crate::drive::shared::Shared;
+use crate::drive::user_code::queue::UserCode;
 
 impl Deferred {
     #[inline]
-    pub(super) fn run(&mut self, shared: &Shared) {
+    pub(in crate::drive) fn run(&mut self, shared: &Shared) {
         // Each submission and each look at the rings passes here, mostly with nothing to do.
         if self.has_work() {
             self.run_work(shared);

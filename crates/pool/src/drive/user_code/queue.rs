@@ -11,7 +11,7 @@ use brigade_wire::TaskId;
 use crate::cores::CoreLease;
 
 /// A piece of user code to call.
-pub(super) enum UserCode {
+pub(in crate::drive) enum UserCode {
     /// With the task that it waits for, if it is a single one.
     Waker(Option<TaskId>, Waker),
     /// Dropping a lease may call the hook of code that waits for cores.
@@ -20,9 +20,9 @@ pub(super) enum UserCode {
 
 /// User code that waits for the collector thread.
 #[derive(Default)]
-pub(super) struct UserCodeQueue {
+pub(in crate::drive) struct UserCodeQueue {
     /// `true` while the queue is not empty; written under the lock.
-    pub(super) has_some: AtomicBool,
+    pub(in crate::drive) has_some: AtomicBool,
     /// Nothing that panics runs under this lock.
     state: Mutex<State>,
     added: Condvar,
@@ -36,7 +36,7 @@ struct State {
 
 impl UserCodeQueue {
     /// Returns the user code if the collector thread has ended.
-    pub(super) fn push(&self, user_code: Vec<UserCode>) -> Option<Vec<UserCode>> {
+    pub(in crate::drive) fn push(&self, user_code: Vec<UserCode>) -> Option<Vec<UserCode>> {
         let mut state = self.state.lock();
         if state.ended {
             return Some(user_code);
@@ -47,7 +47,7 @@ impl UserCodeQueue {
         None
     }
 
-    pub(super) fn take(&self) -> Vec<UserCode> {
+    pub(in crate::drive) fn take(&self) -> Vec<UserCode> {
         let mut state = self.state.lock();
         self.has_some.store(false, Ordering::Release);
         mem::take(&mut state.waiting)
@@ -55,7 +55,7 @@ impl UserCodeQueue {
 
     /// Waits for user code, on a collector thread that has nothing else to do. Returns `false` when
     /// there will be no more.
-    pub(super) fn wait(&self) -> bool {
+    pub(in crate::drive) fn wait(&self) -> bool {
         let mut state = self.state.lock();
         while state.waiting.is_empty() && !state.ended {
             state = self.added.wait(state);
@@ -64,7 +64,7 @@ impl UserCodeQueue {
     }
 
     /// Closes the queue.
-    pub(super) fn end(&self) {
+    pub(in crate::drive) fn end(&self) {
         self.state.lock().ended = true;
         self.added.notify_one();
     }

@@ -10,16 +10,16 @@ use crate::deadlines::Deadlines;
 use crate::error::TaskErrorKind;
 
 /// The usage of a task, as far as was looked.
-pub(super) struct Measured {
+pub(in crate::drive) struct Measured {
     /// The attempt, and the number of items that have begun.
-    pub(super) what: (TaskRef, Attempt, u64),
+    pub(in crate::drive) what: (TaskRef, Attempt, u64),
     /// The clock of the worker at the first look.
-    pub(super) clock: Duration,
-    pub(super) usage: Usage,
+    pub(in crate::drive) clock: Duration,
+    pub(in crate::drive) usage: Usage,
 }
 
 /// Returns the failure of a task that was killed because it had used this much.
-pub(super) fn exceeded(limits: Deadlines, usage: Option<Usage>) -> TaskErrorKind {
+pub(in crate::drive) fn exceeded(limits: Deadlines, usage: Option<Usage>) -> TaskErrorKind {
     let usage = usage.unwrap_or(Usage { cpu: Duration::ZERO, is_new: true, memory: 0 });
     let (limit, used) = match limits.cpu {
         Some(cpu) if usage.cpu >= cpu => (Limit::CpuTime(cpu), Limit::CpuTime(usage.cpu)),

@@ -9,15 +9,15 @@ use brigade_sys::clock::now;
 use brigade_wire::link::{LinkError, LinkReceiver};
 use brigade_wire::{FromWorker, WorkerId};
 
-use super::death;
+use crate::drive::deaths::death;
 
-use super::observer::{Observer, Started};
-use super::outcome::{EventData, finish_chunk, finished_event, take_item};
-use super::shared::Shared;
 use crate::buffers::{Kept, Reachable};
+use crate::drive::observer::{Observer, Started};
+use crate::drive::outcome::{EventData, finish_chunk, finished_event, take_item};
+use crate::drive::shared::Shared;
 
 /// Attends a worker. Over rings it returns at once, over other links after the worker's death.
-pub(super) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Connected) {
+pub(in crate::drive) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Connected) {
     let worker = process.worker();
     let Connected { connection, receiver, initializing } = connected;
     let mut core = shared.lock();

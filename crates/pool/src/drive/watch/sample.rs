@@ -8,8 +8,8 @@ use brigade_sys::clock::Monotonic;
 use brigade_wire::TaskId;
 use brigade_wire::slots::slot_tag;
 
-use super::shared::{Core, Shared};
-use super::worker_slot::WorkerSlot;
+use crate::drive::shared::{Core, Shared};
+use crate::drive::starts::worker_slot::WorkerSlot;
 
 impl Shared {
     /// Asks where the task is that a worker runs; see [`WorkerProcess::sample`].

@@ -11,9 +11,9 @@ use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::WorkerId;
 use tracing::Level;
 
-use super::recording::failure_kind;
-use super::shared::{Core, Shared};
 use crate::cell::TaskCell;
+use crate::drive::observer::recording::failure_kind;
+use crate::drive::shared::{Core, Shared};
 
 impl Source for Shared {
     fn measure(&self) -> Measurement {
@@ -30,7 +30,7 @@ impl Source for Shared {
 
 impl Shared {
     /// Adds the pool to those of the process.
-    pub(super) fn register(self: &Arc<Self>) {
+    pub(in crate::drive) fn register(self: &Arc<Self>) {
         let pool: Arc<dyn Source> = Arc::<Self>::clone(self);
         let number = Registry::of_process().register(Arc::downgrade(&pool));
         let _ = self.number.set(number);
@@ -42,7 +42,7 @@ impl Shared {
 
     /// Counts the pool as ended. If it was the last one, the output thread logs the report of all
     /// pools, unless this process is a worker.
-    pub(super) fn retire(&self) {
+    pub(in crate::drive) fn retire(&self) {
         let all = Registry::of_process().retire(self.number(), &self.measure());
         if let Some(all) = all.filter(|_| brigade_worker::context::depth().is_none()) {
             self.note(Level::DEBUG, move |_| tracing::debug!("all pools have ended\n{all}"));

@@ -8,10 +8,10 @@ use brigade_scheduler::{Event, Shutdown, ShutdownReport};
 use brigade_sys::clock::now;
 use brigade_sys::sync::MutexGuard;
 
-use super::deferred::Deferred;
-use super::outcome::EventData;
-use super::shared::{Core, Shared};
-use super::user_code_queue::UserCode;
+use crate::drive::deferred::Deferred;
+use crate::drive::outcome::EventData;
+use crate::drive::shared::{Core, Shared};
+use crate::drive::user_code::queue::UserCode;
 use crate::error::PoolError;
 
 impl Shared {
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Begins the shutdown without waiting for it; the report gives the progress so far.
-    pub(super) fn begin_shutdown(
+    pub(in crate::drive) fn begin_shutdown(
         &self,
         mode: Shutdown,
         timeout: Option<Duration>,
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Ends the pool and waits for the end.
-    pub(super) fn shutdown(
+    pub(in crate::drive) fn shutdown(
         &self,
         mode: Shutdown,
         timeout: Option<Duration>,

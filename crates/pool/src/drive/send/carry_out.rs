@@ -10,14 +10,14 @@ use brigade_wire::ring::WakeUp;
 use brigade_wire::slots::{Revocation, SlotTable, slot_tag};
 use brigade_wire::{Attempt, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
 
-use super::deferred::{Deferred, ToKill};
-use super::observer::{End, Observer, Ran};
-use super::outcome::{EventData, outcome_of};
-use super::shared::Core;
-use super::slow::report_more;
-use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
+use crate::drive::deferred::{Deferred, ToKill};
+use crate::drive::observer::{End, Observer, Ran};
+use crate::drive::outcome::{EventData, outcome_of};
+use crate::drive::shared::Core;
+use crate::drive::starts::worker_slot::WorkerSlot;
+use crate::drive::watch::slow::report_more;
 use crate::emitted::Assignment;
 use crate::payload::{Argument, ArgumentRef, Value};
 
@@ -55,7 +55,7 @@ type Sent = (usize, Result<Option<WakeUp>, LinkError>);
 
 impl Core {
     /// Carries out one action.
-    pub(super) fn carry_out(
+    pub(in crate::drive) fn carry_out(
         &mut self,
         now: Monotonic,
         action: Action<TaskCell>,
@@ -180,7 +180,7 @@ impl Core {
 
     /// Releases the tasks that wait for others to take the items that they emit, because nobody
     /// may do so any more.
-    pub(super) fn stop_emitting(&self) {
+    pub(in crate::drive) fn stop_emitting(&self) {
         for slot in self.worker_slots.iter().flatten() {
             for (_, task, _) in self.scheduler.occupants(slot.id) {
                 if let Some(emitted) = self.scheduler.task(task.key).and_then(|cell| cell.emitted())
@@ -343,19 +343,22 @@ impl Core {
         self.worker_slot(worker).and_then(|slot| slot.process.pid())
     }
 
-    pub(super) fn worker_slot(&self, worker: WorkerId) -> Option<&WorkerSlot> {
+    pub(in crate::drive) fn worker_slot(&self, worker: WorkerId) -> Option<&WorkerSlot> {
         self.worker_slots.get(worker.slot as usize)?.as_ref().filter(|slot| slot.id == worker)
     }
 
-    pub(super) fn worker_slot_mut(&mut self, worker: WorkerId) -> Option<&mut WorkerSlot> {
+    pub(in crate::drive) fn worker_slot_mut(
+        &mut self,
+        worker: WorkerId,
+    ) -> Option<&mut WorkerSlot> {
         self.worker_slots.get_mut(worker.slot as usize)?.as_mut().filter(|slot| slot.id == worker)
     }
 
-    pub(super) fn connection(&self, worker: WorkerId) -> Option<&Connection> {
+    pub(in crate::drive) fn connection(&self, worker: WorkerId) -> Option<&Connection> {
         self.worker_slot(worker)?.connection.as_ref()
     }
 
-    pub(super) fn connection_mut(&mut self, worker: WorkerId) -> Option<&mut Connection> {
+    pub(in crate::drive) fn connection_mut(&mut self, worker: WorkerId) -> Option<&mut Connection> {
         self.worker_slot_mut(worker)?.connection.as_mut()
     }
 }

@@ -12,13 +12,13 @@ use brigade_sys::process::{Exit, last_line};
 use brigade_wire::WorkerId;
 use brigade_wire::slots::{Revocation, SlotTable, slot_tag};
 
-use super::interrupted::Interrupted;
-use super::outcome::{DeathReport, EventData};
-use super::shared::{Core, Shared};
 use crate::cell::TaskCell;
+use crate::drive::deaths::interrupted::Interrupted;
+use crate::drive::outcome::{DeathReport, EventData};
+use crate::drive::shared::{Core, Shared};
 
 /// Reports the death, once everything the worker had written has been handled.
-pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
+pub(in crate::drive) fn report(shared: &Shared, process: &WorkerProcess) {
     let (worker, pid) = (process.worker(), process.pid().unwrap_or(0));
     let death = process.death().cloned().unwrap_or_else(|| {
         // The link was closed although the host holds its other end. The process may still be
@@ -72,7 +72,7 @@ fn note_verdict(shared: &Shared, worker: WorkerId, interrupted: &Interrupted, ve
 
 /// Reads the interrupted attempts before the death is observed: an outcome that the worker sends
 /// from now on makes no difference.
-pub(super) fn interrupt(core: &mut Core, worker: WorkerId) {
+pub(in crate::drive) fn interrupt(core: &mut Core, worker: WorkerId) {
     let interrupted = read_interrupted(core, worker);
     if let Some(worker_slot) = core.worker_slot_mut(worker) {
         worker_slot.interrupted.get_or_insert(interrupted);
@@ -80,7 +80,7 @@ pub(super) fn interrupt(core: &mut Core, worker: WorkerId) {
 }
 
 /// Revokes the tasks that a worker which is about to end has not begun, and reads which it has.
-pub(super) fn interrupt_crashed(core: &mut Core, worker: WorkerId) {
+pub(in crate::drive) fn interrupt_crashed(core: &mut Core, worker: WorkerId) {
     let Some(connection) = core.connection(worker) else { return };
     let revoked: Vec<u16> = core
         .scheduler
@@ -101,7 +101,7 @@ pub(super) fn interrupt_crashed(core: &mut Core, worker: WorkerId) {
 
 /// Kills a worker whose attendant has panicked, and reports its death so that its tasks are not
 /// lost.
-pub(super) fn kill_orphaned(shared: &Shared, process: &Arc<WorkerProcess>) {
+pub(in crate::drive) fn kill_orphaned(shared: &Shared, process: &Arc<WorkerProcess>) {
     let (worker, pid) = (process.worker(), process.pid());
     let Some(is_ready) = shared.lock().worker_slot(worker).map(|it| it.connection.is_some()) else {
         return;
@@ -149,7 +149,7 @@ fn read_interrupted(core: &Core, worker: WorkerId) -> Interrupted {
 }
 
 /// Returns `true` unless the process has exited as if it had been asked to.
-pub(super) fn has_died(event: &Event<TaskCell>, data: &EventData) -> bool {
+pub(in crate::drive) fn has_died(event: &Event<TaskCell>, data: &EventData) -> bool {
     match (event, data) {
         (Event::Died { death, .. }, EventData::Death(report)) => {
             !(is_orderly(report.death.exit) && death.interrupted.is_empty())
