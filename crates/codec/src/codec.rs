@@ -342,7 +342,7 @@ pub fn decode_from<T: DeserializeOwned + 'static>(source: &impl Source) -> Resul
     let copy = |at, length, unit| source.copy(at, length, unit).unwrap_or_default();
     let form = Form::of::<T>();
     if form != Form::Other {
-        let first = copy(0, source.len().min(Prefix::LONGEST), Unit::BYTE);
+        let first = copy(0, source.len().min(Prefix::MAX), Unit::BYTE);
         if let Some((start, unit)) = form.place(first.as_bytes(), source.len())
             && let Some(value) = from_encoded(copy(start, source.len() - start, unit))
         {

@@ -9,14 +9,14 @@ use crate::encoded::Encoded;
 /// The encoded number of numbers, before their bytes; empty before those of an [`Encoded`].
 #[derive(Debug, Clone, Copy)]
 pub struct Prefix {
-    bytes: [u8; Self::LONGEST],
+    bytes: [u8; Self::MAX],
     length: usize,
 }
 
 impl Prefix {
-    const NONE: Self = Self { bytes: [0; Self::LONGEST], length: 0 };
+    const NONE: Self = Self { bytes: [0; Self::MAX], length: 0 };
     /// The most bytes of a prefix.
-    pub(crate) const LONGEST: usize = 10;
+    pub(crate) const MAX: usize = 10;
 
     pub(crate) fn of(mut number: usize) -> Self {
         let mut prefix = Self::NONE;
@@ -102,7 +102,7 @@ impl Form {
     }
 
     /// Returns the position from which on an encoded value of this form consists of numbers of a
-    /// size. `first` are its first [bytes](Prefix::LONGEST), `length` is the number of all. Returns
+    /// size. `first` are its first [bytes](Prefix::MAX), `length` is the number of all. Returns
     /// `None` for other forms, and unless the number of numbers matches exactly.
     #[inline]
     pub(crate) fn place(self, first: &[u8], length: usize) -> Option<(usize, Unit)> {

@@ -171,9 +171,9 @@ fn trim(text: &str) -> &str {
 
 /// Shortens input for error texts, which may quote a file of any size.
 fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 60;
+    const MAX: usize = 60;
     let mut characters = text.chars();
-    let mut excerpt: String = characters.by_ref().take(LONGEST).collect();
+    let mut excerpt: String = characters.by_ref().take(MAX).collect();
     if characters.next().is_some() {
         excerpt.push('…');
     }

@@ -21,7 +21,7 @@ use crate::errno::{Errno, Result};
 const EMPTY: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
 
 /// Memory that is larger than this is refused: it is asked for in advance, and used bit by bit.
-const LARGEST: usize = 64 << 20;
+const MAX: usize = 64 << 20;
 
 static KERNEL: Mutex<Kernel> =
     Mutex::new(Kernel { objects: BTreeMap::new(), mappings: BTreeMap::new() });
@@ -186,7 +186,7 @@ fn with_memory<T>(descriptor: impl AsFd, act: impl FnOnce(&mut Memory) -> Result
 }
 
 pub(crate) fn resize(memory: impl AsFd, length: u64) -> Result<()> {
-    let length = usize::try_from(length).ok().filter(|length| *length <= LARGEST);
+    let length = usize::try_from(length).ok().filter(|length| *length <= MAX);
     let length = length.ok_or(Errno::NOMEM)?;
     with_memory(memory, |memory| {
         memory.bytes.resize(length, 0);

@@ -16,7 +16,7 @@ use crate::Channels;
 use crate::host::{HostEnd, host_end};
 
 /// A socket's path has room for 107 bytes; ipc-channel silently truncates longer ones.
-const LONGEST_PATH: usize = 100;
+const MAX_PATH: usize = 100;
 
 /// Length of the suffix that ipc-channel appends to the folder: `/.tmpXXXXXX/socket`.
 const SUFFIX: usize = 18;
@@ -48,7 +48,7 @@ pub(crate) fn folder(pid: u32) -> Result<PathBuf, String> {
 
 /// Returns `true` if the path of a server in this folder is short enough.
 fn fits(folder: &Path) -> bool {
-    folder.as_os_str().len() + SUFFIX <= LONGEST_PATH
+    folder.as_os_str().len() + SUFFIX <= MAX_PATH
 }
 
 /// The reason why a worker's server could not be created or used.
@@ -123,7 +123,7 @@ impl Server {
         let folder = Folder(folder.to_owned());
         let (server, name) =
             make().map_err(ServerError::Environment)?.map_err(ServerError::Socket)?;
-        if name.len() > LONGEST_PATH || !Path::new(&name).exists() {
+        if name.len() > MAX_PATH || !Path::new(&name).exists() {
             return Err(ServerError::PathTooLong(name.into()));
         }
         Ok((Self { server, folder }, name))
@@ -173,7 +173,7 @@ fn is_server(folder: &Path, path: &Path) -> bool {
     let is_plain = inside.components().all(|it| matches!(it, Component::Normal(_)));
     let kind = |path: &Path| std::fs::symlink_metadata(path).map(|file| file.file_type());
     let folders = path.ancestors().skip(1).take_while(|it| it.starts_with(folder));
-    path.as_os_str().len() <= LONGEST_PATH
+    path.as_os_str().len() <= MAX_PATH
         && is_plain
         && kind(path).is_ok_and(|it| it.is_socket())
         && folders.into_iter().all(|it| kind(it).is_ok_and(|it| it.is_dir()))

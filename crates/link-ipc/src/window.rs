@@ -9,7 +9,7 @@
 use ipc_channel::platform::OsIpcSender;
 
 /// Maximum size of a fragment in one packet.
-const LARGEST_FRAGMENT: usize = 32 * 1024;
+const MAX_FRAGMENT: usize = 32 * 1024;
 
 /// The window and the values derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub(crate) fn window() -> Window {
 }
 
 fn for_buffer(buffer: usize) -> Window {
-    let size = (buffer - buffer / 16).clamp(3 * 2048, 3 * (2 * LARGEST_FRAGMENT + 2048));
-    let fragment = ((size / 3).saturating_sub(2048) / 2).clamp(256, LARGEST_FRAGMENT);
+    let size = (buffer - buffer / 16).clamp(3 * 2048, 3 * (2 * MAX_FRAGMENT + 2048));
+    let fragment = ((size / 3).saturating_sub(2048) / 2).clamp(256, MAX_FRAGMENT);
     Window { size: size as u64, fragment }
 }
 

@@ -7,7 +7,7 @@ use hdrhistogram::{Counter, Histogram};
 use crate::Distribution;
 
 /// The longest time of the histogram: one hour.
-const LONGEST: u64 = 3_600_000_000_000;
+const MAX: u64 = 3_600_000_000_000;
 
 /// Two significant digits: the values that share a count differ by less than 1 %.
 const DIGITS: u8 = 2;
@@ -26,7 +26,7 @@ pub struct Times<C: Counter = u64> {
 impl<C: Counter> Default for Times<C> {
     #[expect(clippy::expect_used, reason = "the constants are in the allowed range")]
     fn default() -> Self {
-        let histogram = Histogram::new_with_max(LONGEST, DIGITS).expect("constant bounds");
+        let histogram = Histogram::new_with_max(MAX, DIGITS).expect("constant bounds");
         Self { histogram, sum: 0, min: u64::MAX, max: 0 }
     }
 }
@@ -37,7 +37,7 @@ impl<C: Counter> Times<C> {
     pub fn record(&mut self, nanos: u64, count: u32) {
         let Some(as_counter) = C::from_u32(count).filter(|_| count > 0) else { return };
         // Within the bounds, which makes an error impossible.
-        let _ = self.histogram.record_n(nanos.min(LONGEST), as_counter);
+        let _ = self.histogram.record_n(nanos.min(MAX), as_counter);
         self.sum += u128::from(nanos) * u128::from(count);
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
@@ -126,7 +126,7 @@ mod tests {
     proptest! {
         #[test]
         fn quantiles_are_those_of_the_sorted_times(
-            times in prop::collection::vec((0..=LONGEST, 0_u32..40), 1..300)
+            times in prop::collection::vec((0..=MAX, 0_u32..40), 1..300)
         ) {
             check(times.into_iter().map(|(time, shift)| time >> shift).collect());
         }

@@ -40,7 +40,7 @@ const LIMIT: Duration = Duration::from_millis(1);
 const CALLS: u32 = 256;
 
 /// The least number of calls between two that join the queue: joining costs as much as several.
-const FEWEST_CALLS: u32 = 4;
+const MIN_CALLS: u32 = 4;
 
 /// Stages of a ticket; changed under the queue's lock.
 const SLEEPS: u32 = 0;
@@ -120,7 +120,7 @@ impl WakeQueue {
         if length < self.cores.max(1) {
             return false;
         }
-        let most = (CALLS / length).max(FEWEST_CALLS);
+        let most = (CALLS / length).max(MIN_CALLS);
         let is_over = self.calls.fetch_add(1, Ordering::Relaxed) >= most;
         if is_over {
             self.calls.store(0, Ordering::Relaxed);

@@ -78,7 +78,7 @@ impl fmt::Debug for ReplayError {
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Far longer than any event, so that a file with a longer frame is not a journal.
-const LONGEST_FRAME: u32 = 1 << 24;
+const MAX_FRAME: u32 = 1 << 24;
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -197,7 +197,7 @@ impl<R: Read> JournalFrames<R> {
         }
         self.source.read_exact(&mut length[1..]).map_err(ReplayError::Read)?;
         let length = u32::from_le_bytes(length);
-        if length > LONGEST_FRAME {
+        if length > MAX_FRAME {
             return Err(self.format(format!("no event is as long as {length} bytes")));
         }
         self.frame.resize(length as usize, 0);

@@ -50,10 +50,10 @@ const FIRST_LOOK: Duration = Duration::from_millis(5);
 const BEGUN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Minimum time between two looks.
-const SHORTEST: Duration = Duration::from_millis(1);
+const MIN: Duration = Duration::from_millis(1);
 
 /// Maximum time between two looks at memory, which grows faster than expected if pages are large.
-const LONGEST: Duration = Duration::from_millis(100);
+const MAX: Duration = Duration::from_millis(100);
 
 /// No processor writes to new pages faster, in bytes per nanosecond.
 const MEMORY_RATE: u64 = 8;
@@ -94,11 +94,11 @@ impl Constraints {
         let cpu = self.cpu_limit.map(|limit| {
             let left = limit.saturating_sub(usage.cpu) / cores.max(1);
             // The next item starts soon, and its own time counts from the look that finds it.
-            if usage.is_new { left.min(FIRST_LOOK) } else { left.max(SHORTEST) }
+            if usage.is_new { left.min(FIRST_LOOK) } else { left.max(MIN) }
         });
         let memory = self.memory_limit.map(|limit| {
             let left = limit.saturating_sub(usage.memory) / MEMORY_RATE;
-            Duration::from_nanos(left).clamp(SHORTEST, LONGEST)
+            Duration::from_nanos(left).clamp(MIN, MAX)
         });
         let wait = cpu.into_iter().chain(memory).min()?;
         Some(now.saturating_add(wait))

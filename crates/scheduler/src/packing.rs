@@ -20,7 +20,7 @@ use crate::{Outbox, RevokeWhy, Scheduler, TaskData};
 /// Number of short tasks that one worker gets before the next worker gets any: a quarter of the
 /// work that is kept in a link, but at least and at most this many. While tasks do next to nothing,
 /// the host cannot keep more than one worker busy, and others would only take its cores.
-const FEWEST_PACKED: usize = 64;
+const MIN_PACKED: usize = 64;
 const MAX_PACKED: usize = 256;
 
 /// Interval at which workers are checked for progress while they have prefetched tasks.
@@ -34,7 +34,7 @@ impl<T: TaskData> Scheduler<T> {
     /// Returns the number of short tasks that one worker gets before the next worker gets any.
     #[inline]
     pub(crate) fn pack(&self) -> usize {
-        (self.run_times.depth() / 4).clamp(FEWEST_PACKED, MAX_PACKED)
+        (self.run_times.depth() / 4).clamp(MIN_PACKED, MAX_PACKED)
     }
 
     /// Returns the worker that was assigned the last task if it should get short tasks even though

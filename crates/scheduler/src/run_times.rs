@@ -18,7 +18,7 @@ const SHORT: u64 = 2 * MICRO;
 const BRIEF: u64 = PREFETCHED_WORK / 3;
 
 /// Longer runs are counted as this.
-const LONGEST_RUN: u64 = 1_000_000 * MICRO;
+const MAX_RUN: u64 = 1_000_000 * MICRO;
 
 /// A microsecond, in nanoseconds. All times here are nanoseconds in one word, because this runs for
 /// each task and arithmetic with `Duration` costs several times as much.
@@ -42,7 +42,7 @@ impl Default for RunTimes {
     fn default() -> Self {
         // Not known yet. Assume long tasks, so that nothing is prefetched behind a first task that
         // takes minutes.
-        Self { usual: LONGEST_RUN, depth: depth(LONGEST_RUN), long_runs: 0 }
+        Self { usual: MAX_RUN, depth: depth(MAX_RUN), long_runs: 0 }
     }
 }
 
@@ -71,7 +71,7 @@ impl RunTimes {
     #[inline]
     pub(crate) fn learn(&mut self, run_time: Duration) {
         // A worker may report any number.
-        let run_time = u64::try_from(run_time.as_nanos()).unwrap_or(u64::MAX).min(LONGEST_RUN);
+        let run_time = u64::try_from(run_time.as_nanos()).unwrap_or(u64::MAX).min(MAX_RUN);
         let most = self.usual * 4 + MICRO;
         let counted = if run_time <= most {
             self.long_runs = 0;
@@ -98,7 +98,7 @@ impl RunTimes {
 
     #[cfg(test)]
     pub(crate) fn set_usual(&mut self, usual: Duration) {
-        self.set(usual.as_nanos().try_into().unwrap_or(LONGEST_RUN));
+        self.set(usual.as_nanos().try_into().unwrap_or(MAX_RUN));
     }
 }
 

@@ -32,7 +32,7 @@ const MAX_READ: u64 = 64 << 20;
 const PART: u64 = 8192 * SYMBOL as u64;
 
 /// Maximum length of a name of a symbol that is read.
-const LONGEST: usize = 1024;
+const MAX: usize = 1024;
 
 /// An executable or a library. Its content may be hostile.
 ///
@@ -169,7 +169,7 @@ impl Elf {
     }
 
     fn text(&self, at: u64) -> Option<String> {
-        let mut bytes = vec![0; LONGEST];
+        let mut bytes = vec![0; MAX];
         let length = self.file.read_at(&mut bytes, at).ok()?;
         let end = bytes[..length].iter().position(|byte| *byte == 0)?;
         bytes.truncate(end);

@@ -124,8 +124,8 @@ impl GroupSlot {
 }
 
 fn fork(slots: &Slots, mark: &str) -> io::Result<(Pid, OwnedFd)> {
-    let mut entry = [0; sweep::LONGEST_MARK];
-    let room = entry.get_mut(..mark.len()).filter(|_| mark.len() < sweep::LONGEST_MARK);
+    let mut entry = [0; sweep::MAX_MARK];
+    let room = entry.get_mut(..mark.len()).filter(|_| mark.len() < sweep::MAX_MARK);
     room.ok_or(rustix::io::Errno::NAMETOOLONG)?.copy_from_slice(mark.as_bytes());
     let entry = &entry[..=mark.len()];
     let parent = pidfd_open(getpid(), PidfdFlags::empty())?;

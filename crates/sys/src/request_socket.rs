@@ -37,7 +37,7 @@ pub enum Address {
 }
 
 /// Maximum length of a name or path: the kernel's room for it, less one byte.
-const LONGEST: usize = 107;
+const MAX: usize = 107;
 
 /// Maximum number of connections that wait to be accepted; the kernel's own limit is lower or the
 /// same.
@@ -62,12 +62,12 @@ impl Address {
             io::Error::new(io::ErrorKind::InvalidInput, format!("{what} in the address {self}"))
         };
         match self {
-            Self::Abstract(name) if name.is_empty() || name.len() > LONGEST => {
+            Self::Abstract(name) if name.is_empty() || name.len() > MAX => {
                 Err(wrong("empty or too long name"))
             }
             Self::Abstract(name) => Ok(SocketAddrUnix::new_abstract_name(name.as_bytes())?),
             Self::Path(path) if !path.is_absolute() => Err(wrong("path is not absolute")),
-            Self::Path(path) if path.as_os_str().len() > LONGEST => Err(wrong("path is too long")),
+            Self::Path(path) if path.as_os_str().len() > MAX => Err(wrong("path is too long")),
             Self::Path(path) => Ok(SocketAddrUnix::new(path.as_path())?),
         }
     }

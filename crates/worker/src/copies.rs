@@ -27,7 +27,7 @@ const PASSED: u64 = 4;
 const NAMED: u64 = 8;
 
 /// Longest time that a copy may take to exit. Tasks wait for that, so it has an end.
-const LONGEST_GRACE: Duration = Duration::from_secs(60);
+const MAX_GRACE: Duration = Duration::from_secs(60);
 
 /// A copy of the worker, which has the event loop to itself.
 pub(crate) struct Copy {
@@ -61,7 +61,7 @@ pub(crate) fn next<S: LinkSender, R: LinkReceiver>(
     event_loop: &mut EventLoop<S, R>,
     grace: Duration,
 ) -> Option<Copy> {
-    let grace = grace.min(LONGEST_GRACE);
+    let grace = grace.min(MAX_GRACE);
     sibling::flush_output();
     event_loop.set_turn(Turn::Last);
     if grace.is_zero() {

@@ -78,8 +78,8 @@ impl Subscriber for Forwarder {
         let task = context::task().zip(context::attempt());
         pipe.send(WorkerEvent {
             level: (*metadata.level()).into(),
-            target: cut(metadata.target(), LONGEST_NAME),
-            file: metadata.file().map(|file| cut(file, LONGEST_NAME)),
+            target: cut(metadata.target(), MAX_NAME),
+            file: metadata.file().map(|file| cut(file, MAX_NAME)),
             line: metadata.line(),
             task: task.map(|(task, attempt)| (task.get(), attempt.get())),
             lost: 0,
@@ -99,7 +99,7 @@ impl Subscriber for Forwarder {
 }
 
 /// Longer targets, paths and names of fields are cut.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME: usize = 128;
 
 /// Number of bytes for the fields; longer texts are cut. The rest of an event is at most half a
 /// kibibyte.
@@ -133,7 +133,7 @@ impl Value {
 impl Fields {
     /// Adds a field whose value takes at most the number of bytes that `value` is called with.
     fn add(&mut self, field: &Field, value: impl FnOnce(usize) -> Value) {
-        let name = cut(field.name(), LONGEST_NAME);
+        let name = cut(field.name(), MAX_NAME);
         let Some(room) = self.room.checked_sub(name.len() + BYTES_OF_A_FIELD) else { return };
         if self.all.len() < MAX_FIELDS {
             let value = value(room);

@@ -29,7 +29,7 @@ pub struct Retry {
 }
 
 /// The maximum pause, unless another one is set.
-const USUAL_MOST: Duration = Duration::from_secs(60);
+const USUAL_MAX: Duration = Duration::from_secs(60);
 
 /// Number of attempts after which pauses grow no more, if the factor is so small that they have not
 /// reached the maximum by then.
@@ -120,7 +120,7 @@ impl Retry {
 
     /// Returns the pause after this number of failed attempts at the task with this number.
     pub fn pause(&self, failed: u32, task: u64) -> Duration {
-        let max_delay = self.max_delay.unwrap_or_else(|| self.delay.max(USUAL_MOST));
+        let max_delay = self.max_delay.unwrap_or_else(|| self.delay.max(USUAL_MAX));
         let most = max_delay.as_secs_f64();
         let mut seconds = self.delay.as_secs_f64();
         // A product, because powers differ from machine to machine.

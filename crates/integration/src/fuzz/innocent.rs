@@ -42,17 +42,17 @@ pub(super) fn answers(argument: Vec<u8>) -> Vec<u8> {
     let (number, size) = (word(0), word(1));
     notes::note(Kind::Innocent, number);
     let rest = argument.get(HEAD..).unwrap_or_default();
-    if size > LARGEST || rest != bytes(number, rest.len()) {
+    if size > MAX || rest != bytes(number, rest.len()) {
         return Vec::new();
     }
     bytes(!number, usize::try_from(size).unwrap_or_default())
 }
 
-const LARGEST: u64 = 1 << 20;
+const MAX: u64 = 1 << 20;
 
 fn size(random: &mut Random, large: bool) -> usize {
     let most = match random.within(0..100) {
-        0..6 if large => LARGEST,
+        0..6 if large => MAX,
         6..30 if large => 64 << 10,
         _ => 1000,
     };

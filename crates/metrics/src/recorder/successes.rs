@@ -20,12 +20,12 @@ pub(super) struct Successes {
 const MAX: u32 = 1 << 10;
 
 /// The longest run time that is counted this way.
-const LONGEST: u64 = 1 << 40;
+const MAX_RUN: u64 = 1 << 40;
 
 impl Successes {
     /// Starts with none.
     pub(super) fn begin(slot: u32, now: u64, end: u64, longest: u64) -> Self {
-        Self { slot, first: now, end, longest: longest.min(LONGEST), ..Self::default() }
+        Self { slot, first: now, end, longest: longest.min(MAX_RUN), ..Self::default() }
     }
 
     /// Adds one. Returns `false` if it does not fit to the others.

@@ -131,6 +131,6 @@ fn turns_end_earlier_while_more_callers_wait() {
     let more: [Seat; 3] = sleepers(&queue);
     assert_eq!(calls_of_a_turn(), CALLS as usize / 4);
     let many: [Seat; CALLS as usize] = sleepers(&queue);
-    assert_eq!(calls_of_a_turn(), FEWEST_CALLS as usize);
+    assert_eq!(calls_of_a_turn(), MIN_CALLS as usize);
     drop((few, more, many));
 }

@@ -99,11 +99,11 @@ pub(super) fn whole_pages(bytes: usize) -> Option<usize> {
 pub(crate) fn page_size() -> usize {
     // SAFETY: it reads a constant of the running system.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(LARGEST_PAGE)
+    usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(MAX_PAGE)
 }
 
 /// Size of the largest pages on any system.
-const LARGEST_PAGE: usize = 64 << 10;
+const MAX_PAGE: usize = 64 << 10;
 
 #[expect(clippy::expect_used, reason = "half of a length has a next multiple")]
 fn halve(length: usize) -> usize {

@@ -18,7 +18,7 @@ const EXECUTABLE: u64 = 4;
 /// The first mapping that contains the address or lies above it.
 const OR_NEXT: u64 = 0x10;
 
-const LONGEST_NAME: u32 = 512;
+const MAX_NAME: u32 = 512;
 
 /// The kernel's structure of a query and its answer.
 #[repr(C)]
@@ -42,7 +42,7 @@ struct Query {
 
 /// The memory to which a line is written.
 pub(super) struct Line {
-    /// `LONGEST_NAME` bytes.
+    /// `MAX_NAME` bytes.
     pub(super) name: *mut u8,
     pub(super) to: *mut u8,
     pub(super) room: usize,
@@ -76,7 +76,7 @@ pub(super) unsafe fn query(
         size: size_of::<Query>() as u64,
         flags,
         address,
-        name_size: LONGEST_NAME,
+        name_size: MAX_NAME,
         name: line.name.addr() as u64,
         ..Query::default()
     };
@@ -108,7 +108,7 @@ pub(super) unsafe fn query(
     text.byte(b' ');
     // SAFETY: the kernel has written that many bytes, with a zero at the end.
     let name = unsafe {
-        let length = (query.name_size.min(LONGEST_NAME) as usize).saturating_sub(1);
+        let length = (query.name_size.min(MAX_NAME) as usize).saturating_sub(1);
         std::slice::from_raw_parts(line.name, length)
     };
     text.bytes(name);
@@ -186,7 +186,7 @@ mod tests {
     /// The lines of code, from queries, with one space between fields.
     fn queried() -> Option<Vec<String>> {
         let maps = File::open("/proc/self/maps").expect("/proc");
-        let (mut name, mut text) = ([0; LONGEST_NAME as usize], [0; 1024]);
+        let (mut name, mut text) = ([0; MAX_NAME as usize], [0; 1024]);
         let mut lines = Vec::new();
         let known = for_each_code(|address| {
             let line = Line { name: name.as_mut_ptr(), to: text.as_mut_ptr(), room: text.len() };

@@ -15,7 +15,7 @@ use rustix::thread::nanosleep;
 use crate::process::{environment, has_our_numbers};
 
 /// Maximum length of a mark, its final zero byte included.
-pub(super) const LONGEST_MARK: usize = 64;
+pub(super) const MAX_MARK: usize = 64;
 
 /// A process may fork while it is searched for; each pass finds processes that the one before has
 /// missed.
@@ -133,7 +133,7 @@ fn is_empty(folder: &OwnedFd, pid: &CStr, file: &[u8]) -> bool {
 /// Returns `None` if the environment is empty, and that there is no mark if it cannot be read.
 fn environment(folder: &OwnedFd, pid: &CStr, mark: &[u8]) -> Option<Found> {
     let Some(file) = open_file(folder, pid, b"/environ") else { return Some(Found::NoMark) };
-    let mut chunk = [0_u8; CHUNK + LONGEST_MARK];
+    let mut chunk = [0_u8; CHUNK + MAX_MARK];
     // The end of the last chunk, in which a mark may have begun.
     let mut kept = 0;
     let mut is_first = true;

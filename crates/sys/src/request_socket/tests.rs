@@ -130,7 +130,7 @@ fn a_displayed_address_parses_to_itself() {
     for text in ["@name", "/run/timer.socket"] {
         assert_eq!(Address::parse(text).expect("an address").to_string(), text);
     }
-    let long = format!("@{}", "x".repeat(LONGEST + 1));
+    let long = format!("@{}", "x".repeat(MAX + 1));
     for text in ["", "@", "relative", &long] {
         let error = Address::parse(text).expect_err("no address");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{text}");

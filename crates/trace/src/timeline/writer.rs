@@ -15,7 +15,7 @@ use super::{Entry, Ran};
 use crate::Trace;
 
 /// Longer labels are cut.
-const LONGEST_LABEL: usize = 120;
+const MAX_LABEL: usize = 120;
 
 /// Number of entries that are written at once.
 const CHUNK: usize = 1024;
@@ -204,5 +204,5 @@ fn text(worker: WorkerId) -> String {
 }
 
 fn cut(label: &str) -> &str {
-    label.char_indices().nth(LONGEST_LABEL).map_or(label, |(end, _)| &label[..end])
+    label.char_indices().nth(MAX_LABEL).map_or(label, |(end, _)| &label[..end])
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use brigade_sys::segment::{Segment, Words};
 
 /// Minimum number of data words: a quarter of them holds a fragment with eight bytes or more.
-const FEWEST: usize = 16;
+const MIN: usize = 16;
 
 /// A part of a shared segment.
 #[derive(Debug, Clone)]
@@ -32,8 +32,8 @@ impl Region {
     pub(super) fn capacity(&self) -> usize {
         let capacity = self.0.len() - super::DATA;
         assert!(
-            capacity.is_power_of_two() && capacity >= FEWEST,
-            "a ring needs a power of two of data words, at least {FEWEST}"
+            capacity.is_power_of_two() && capacity >= MIN,
+            "a ring needs a power of two of data words, at least {MIN}"
         );
         capacity
     }
