@@ -203,7 +203,7 @@ impl Observers {
         Ok(Self {
             metrics: Metrics::default(),
             #[cfg(feature = "trace-export")]
-            trace: super::observer::timeline::create(config)?,
+            trace: timeline::create(config)?,
             #[cfg(not(feature = "trace-export"))]
             trace: Off,
         })
