@@ -19,6 +19,7 @@ mod samples;
 mod sent_arenas;
 mod settings;
 mod setup;
+pub mod spawner;
 mod start_mode;
 mod starter;
 mod supervised;

@@ -1,5 +1,7 @@
 //! The jobs of the cleaner's thread.
 
+pub mod thread;
+
 use std::any::Any;
 use std::sync::Arc;
 

@@ -28,6 +28,7 @@ mod forwarded;
 mod lines;
 mod pipe;
 mod queue;
+pub mod thread;
 
 use std::fs::File;
 use std::io;

@@ -3,6 +3,8 @@
 //! `due` holds the owner's next deadline. Threads that hold the owner's lock keep it up to date;
 //! the reaper reads it without the lock, because such a thread may already have done what was due.
 
+pub mod thread;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
