@@ -77,7 +77,7 @@ impl App {
             }
             DisplayEvent::Lost(reason) => self.lost = Some(reason),
             DisplayEvent::Scroll(scroll) => {
-                self.first = scroll.target(self.first, self.workers().len())
+                self.first = scroll.target(self.first, self.workers().len());
             }
             DisplayEvent::ToggleStack if self.stack.take().is_some() => {}
             DisplayEvent::ToggleStack => {

@@ -140,6 +140,19 @@ fn strict_allows_what_was_allowed_and_nothing_else() {
 }
 
 #[test]
+fn strict_allows_threads_unless_they_are_denied() {
+    for (sandbox, allowed) in [(Sandbox::strict(), true), (Sandbox::strict().deny_threads(), false)]
+    {
+        let pool = builder(1).sandbox(sandbox).build().unwrap();
+        match run(&pool, talks_to_itself, ()) {
+            Ok(talked) => assert!(talked && allowed),
+            // The C library blocks signals around that call, so nobody learns its name.
+            Err(error) => assert!(!allowed && error.is_denied(), "{error}"),
+        }
+    }
+}
+
+#[test]
 fn a_strict_worker_finds_a_name_in_the_files_that_it_may_read() {
     fn connects_by_name(port: u16) -> Result<(), String> {
         let stream = TcpStream::connect(("localhost", port));
