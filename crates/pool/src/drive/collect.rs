@@ -1,4 +1,7 @@
-//! Collects outcomes that workers write to shared memory.
+//! Collects outcomes that workers write to shared memory. The callers that wait are leader and
+//! followers (Schmidt and others, 2000), and the leader handles the outcomes of all.
+//!
+//! `collect/README.md` says why, names the algorithms, and has what was measured.
 //!
 //! No thread stands between a worker and the caller that waits for it. A caller that waits for a
 //! task *listens*: it reads the rings of all workers, handles the outcomes for all callers, and
