@@ -1,4 +1,5 @@
-//! A pool of cores that the threads of a process share.
+//! A pool of cores that the threads of a process share: first come, first served, with direct
+//! hand-off.
 //!
 //! # Protocol
 //! One lock guards the allocator and the queue of waiters. The queue is first come, first served: a

@@ -1,4 +1,4 @@
-//! Finds the calls on the copy of a stack.
+//! Finds the calls on the copy of a stack, by call frame information (`.eh_frame` of DWARF).
 //!
 //! The tables that this needs are in the files of the modules. They are read once and kept: that of
 //! a large program has megabytes.

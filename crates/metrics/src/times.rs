@@ -1,4 +1,4 @@
-//! Times of one kind, in constant memory.
+//! Times of one kind, in constant memory: an HDR histogram.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Wakes callers whose outcomes have arrived, a few at a time.
+//! Wakes callers whose outcomes have arrived, a few at a time: first come, first served, with
+//! restricted concurrency (compare Dice and Kogan 2019) and chained wake-ups.
 //!
 //! A thread that wakes many others is often preempted by the first of them, and if all cores are
 //! busy, the others sleep on until it runs again, which takes milliseconds. Many threads that run

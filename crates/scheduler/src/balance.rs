@@ -1,4 +1,4 @@
-//! Moves prefetched tasks to workers that are idle.
+//! Moves prefetched tasks to workers that are idle: work stealing, on which the scheduler decides.
 
 use brigade_base::Monotonic;
 

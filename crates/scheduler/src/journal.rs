@@ -1,10 +1,9 @@
 //! Records what a pool's scheduler receives and decides, so that a run can be replayed without
-//! processes.
+//! processes: deterministic record and replay.
 //!
-//! `PoolBuilder::journal` records a journal. [`replay`] passes the
-//! recorded events to a new scheduler and compares its decisions with the recorded ones, so a
-//! surprising decision can be repeated at will. The journal contains neither the arguments of tasks
-//! nor their results.
+//! `PoolBuilder::journal` records a journal. [`replay`] passes the recorded events to a new
+//! scheduler and compares its decisions with the recorded ones, so a surprising decision can be
+//! repeated at will. The journal contains neither the arguments of tasks nor their results.
 //!
 //! A journal is a sequence of postcard frames, each after its length (four bytes, little-endian).
 //! The first frame holds the version of Brigade and the scheduler's settings. Each other frame

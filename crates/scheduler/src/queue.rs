@@ -1,8 +1,8 @@
 //! The queue: first in, first out, with removal from the middle in constant time.
 //!
-//! Plain tasks are linked through their entries, so queueing a task allocates nothing and a
-//! cancelled task leaves nothing behind. The few tasks with a priority are kept in the order of
-//! their [`Rank`]. The better of the two front tasks leaves first.
+//! Plain tasks are in an intrusive list, linked through their entries. So queueing a task allocates
+//! nothing and a cancelled task leaves nothing behind. The few tasks with a priority are kept in
+//! the order of their [`Rank`]. The better of the two front tasks leaves first.
 
 use std::collections::BTreeMap;
 

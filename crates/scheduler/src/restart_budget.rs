@@ -1,4 +1,6 @@
-//! Limits how often workers that achieve nothing are replaced.
+//! Limits how often workers that achieve nothing are replaced: the restart intensity of a
+//! supervisor in Erlang, a number within a sliding window. Starts that fail are also backed off
+//! exponentially.
 //!
 //! The budget guards against crash loops: processes that die again and again without doing
 //! anything. A worker that finished a task, or was ended by one, is not charged; the number of

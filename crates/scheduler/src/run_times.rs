@@ -1,4 +1,5 @@
-//! Learns the usual run time of tasks, which determines how many of them are prefetched.
+//! Learns the usual run time of tasks, which determines how many of them are prefetched: an
+//! exponentially weighted moving average with clipped outliers.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A vector whose values keep their indices; a freed index is used again.
+//! A vector whose values keep their indices; a freed index is used again. The list of free indices
+//! is in their entries.
 
 use std::mem;
 use std::ops::{Index, IndexMut};

@@ -1,4 +1,5 @@
-//! A shared value with a part behind a lock, which takes eight bytes more than its parts.
+//! A shared value with a part behind a lock, which takes eight bytes more than its parts: `Arc` and
+//! `Mutex` in one.
 //!
 //! An `Arc` with a `Mutex` takes 24: two counters of eight bytes each, of which nobody here uses
 //! the second, and the mutex's mark of poison, which the alignment of its content makes four bytes.

@@ -1,4 +1,5 @@
-//! Parks threads so that they wake up on the core of the thread that wakes them.
+//! Parks threads so that they wake up on the core of the thread that wakes them: a synchronous
+//! wake-up, in the kernel's words (`WF_SYNC`).
 //!
 //! The kernel wakes a parked thread on the core where it last ran, if that is not busier than the
 //! waker's. Where a thread wakes the next one and then sleeps, and another process keeps the other

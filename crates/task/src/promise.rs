@@ -1,5 +1,5 @@
 //! A task's record, shared by its executor and its handles: it gets one outcome, and wakes all that
-//! wait for it.
+//! wait for it. It is a promise and its futures in one cell, behind one lock.
 //!
 //! The outcome is stored once, by the thread that learns it, and taken once, by a handle. Neither
 //! makes a system call unless a thread sleeps. No user code runs under the lock, and the only lock

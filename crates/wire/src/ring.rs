@@ -1,6 +1,10 @@
 //! Carries byte messages from one process to another through shared memory, with one writer and one
 //! reader.
 //!
+//! It is a bounded queue for a single producer and a single consumer (SPSC, after Lamport 1983).
+//! Positions only grow, and each side remembers the other's, so that it rarely reads a line that
+//! the other one writes.
+//!
 //! ```text
 //! word 0      head      published words since the beginning; only the producer writes it
 //! word 1      end of copy: the head at which the message in the copy ends, or 0
@@ -17,11 +21,12 @@
 //! The producer writes all of it and then publishes it with one store (release) to `head`, so a
 //! producer that dies at any instruction leaves either a whole fragment or none.
 //!
-//! A *copy* of each message of up to `COPY_BYTES` lies beside the head: a frame word, then the
-//! bytes. A consumer that has taken everything before it gets the message with the cache line that
-//! tells it of the message, instead of two lines one after the other. The producer sets the end of
-//! the copy to 0, writes the copy, sets its end, and publishes the head. The consumer uses what it
-//! has read if the end was the head before and after, and reads the data otherwise.
+//! A *copy* of each message of up to `COPY_BYTES` lies beside the head, in a seqlock (with fences
+//! after Boehm 2012) whose reader does not try again: a frame word, then the bytes. A consumer that
+//! has taken everything before it gets the message with the cache line that tells it of the
+//! message, instead of two lines one after the other. The producer sets the end of the copy to 0,
+//! writes the copy, sets its end, and publishes the head. The consumer uses what it has read if the
+//! end was the head before and after, and reads the data otherwise.
 //!
 //! A *short item* is the value of an item of a chunk, up to [`SHORT_ITEM`] bytes long. It is no
 //! message: its frame word has the length, a flag, and the low bits of the item's index, and the

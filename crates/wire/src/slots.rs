@@ -1,6 +1,9 @@
 //! The table of task states: one word for each task assigned to a worker, in memory that both sides
 //! share.
 //!
+//! Two processes agree on who has a task by one compare-and-swap of its word. A tag in the word
+//! tells the tasks of an entry apart, against ABA.
+//!
 //! ```text
 //!            host: arm                 worker: begin
 //! (anything) ---------> Queued(tag) ------------------> Running(tag)

@@ -1,4 +1,5 @@
-//! Runs each task in a copy of this worker, which has not run any.
+//! Runs each task in a copy of this worker, which has not run any, as AFL's fork server runs
+//! inputs.
 //!
 //! The copy waits for the task, so it exists before the task arrives, and uses the link in place of
 //! this process, which waits for its end. A copy may leave something behind that the next one would

@@ -1,4 +1,5 @@
-//! The server that forks the workers of a pool, in a process that would otherwise be a worker.
+//! The server that forks the workers of a pool (a zygote, as in Android), in a process that would
+//! otherwise be a worker.
 //!
 //! It has run `main` up to `init`, and then `preload`, if there is one. It has a single thread,
 //! waits for requests without a system call in between, and runs no code of the user's any more.

@@ -1,4 +1,4 @@
-//! Numbers that look random and always come out the same.
+//! Numbers that look random and always come out the same: `SplitMix64`.
 
 /// The odd number nearest to 2⁶⁴ divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,4 +1,4 @@
-//! A hash for names that outlive a process.
+//! A hash for names that outlive a process: FNV-1a.
 
 /// Returns a hash of bytes that is the same in every build and release: FNV-1a with 64 bits, see
 /// <http://www.isthe.com/chongo/tech/comp/fnv/>.

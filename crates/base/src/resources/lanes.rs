@@ -1,4 +1,5 @@
-//! Decides who is next of those that wait for resources.
+//! Decides who is next of those that wait for resources: backfilling, as batch systems do it, but
+//! without estimates of run times.
 //!
 //! Everyone with the same needs waits in one lane, in order. Whoever is at the head of a lane has a
 //! *claim*: as much of what is left as it needs is out of reach for those behind it, in all lanes.

@@ -1,4 +1,5 @@
-//! A timer queue: a heap with four children per node, and a slot per timer that knows its position.
+//! A timer queue: an indexed 4-ary heap. Each node has four children, and each timer a slot that
+//! knows its position.
 //!
 //! The heap holds the deadlines, so that finding the next one touches nothing else. The slots hold
 //! the values, and keys name slots. When an entry moves in the heap, its slot's position is

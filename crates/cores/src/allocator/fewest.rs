@@ -1,4 +1,4 @@
-//! Finds the fewest groups with enough room, by an exact search.
+//! Finds the fewest groups with enough room, by dynamic programming over the tree of groups.
 //!
 //! The groups of a machine nest, so those of the compared levels form a tree. The cost of a
 //! placement is the number of groups of each level that it touches, where one group of a larger

@@ -1,4 +1,5 @@
-//! Work to be done after the core's lock is released.
+//! Work to be done after the core's lock is released, such as wake-ups, for which the kernel has
+//! its `wake_q`.
 //!
 //! User code never runs under that lock, nor on a thread that others depend on. Urgent work comes
 //! first: the reaper is woken, workers are killed, waiters are notified. Then large memory is

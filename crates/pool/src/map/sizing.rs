@@ -1,4 +1,5 @@
-//! Decides how many items make a chunk, and how many chunks are under way.
+//! Decides how many items make a chunk, and how many chunks are under way: self-scheduling, with
+//! chunks of about the same time, which is learned by exponential smoothing.
 //!
 //! A frame costs a worker and the host about a microsecond together, and a wake-up some tens of
 //! microseconds. Three milliseconds of work make both negligible, and are still short enough for

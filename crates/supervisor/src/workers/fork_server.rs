@@ -1,4 +1,4 @@
-//! The host's end of a fork server.
+//! The host's end of a fork server (zygote).
 //!
 //! ```text
 //! launched -> serving -> gone

@@ -9,9 +9,9 @@
 //! counts: a new block takes the value that `released` happens to have, so that each word has one
 //! writer, and both may wrap around.
 //!
-//! A worker that waits for memory announces itself and then looks at the counters; the host counts
-//! a release and then looks for an announcement. Both have a fence in between, so one of them sees
-//! the other: no release is missed by a worker that goes to sleep.
+//! A worker waits for memory by an eventcount ([`ReleaseBell`]): it announces itself and then looks
+//! at the counters; the host counts a release and then looks for an announcement. Both have a fence
+//! in between, so one of them sees the other: no release is missed by a worker that goes to sleep.
 
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 

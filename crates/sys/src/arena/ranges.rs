@@ -1,6 +1,10 @@
 //! Tracks the free parts of an arena, and which of these are warm. It works on numbers only and
 //! touches no memory.
 //!
+//! The allocator takes the best fit, and of several the one with the lowest address, and joins free
+//! neighbors at once (see Wilson and others 1995). Ordered trees by address and by length find
+//! them.
+//!
 //! A range of bytes is in one of four states:
 //!
 //! ```text

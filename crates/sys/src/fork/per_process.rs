@@ -1,10 +1,12 @@
 //! A separate value for each process that has the memory: the original, and each copy that `fork`
 //! has made of it.
 //!
-//! # Protocol The values form a list, the newest first. A thread that finds no value of its process
-//! in front adds one with a single compare-and-swap; the loser of a race uses the winner's value.
-//! Nothing is removed before the whole list is dropped, so a reference stays valid. No lock is
-//! taken, so a copy never waits for a thread that it does not have.
+//! # Protocol
+//! The values form a list, the newest first: a Treiber stack from which nothing is popped. A thread
+//! that finds no value of its process in front adds one with a single compare-and-swap; the loser
+//! of a race uses the winner's value. Nothing is removed before the whole list is dropped, so a
+//! reference stays valid. No lock is taken, so a copy never waits for a thread that it does not
+//! have.
 
 use std::fmt;
 use std::marker::PhantomData;

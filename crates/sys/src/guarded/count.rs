@@ -1,4 +1,4 @@
-//! The number of owners of a shared value.
+//! The number of owners of a shared value: the strong count of an `Arc`.
 
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 

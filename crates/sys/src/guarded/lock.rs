@@ -1,4 +1,5 @@
-//! A lock in one word.
+//! A lock in one word: the mutex of three states of Drepper's "Futexes Are Tricky", behind a short
+//! spin, as the standard library has it.
 //!
 //! A thread that finds it held marks it and sleeps; whoever frees a marked lock wakes one thread.
 //! A thread that was woken, or has slept at all, takes the lock with the mark, because others may

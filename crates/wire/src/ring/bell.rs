@@ -1,6 +1,9 @@
 //! Puts a side of a ring to sleep until the other side has done something, and wakes it only if it
 //! sleeps.
 //!
+//! It is an eventcount (Reed and Kanodia 1979) of one waiter, for which a flag in place of the
+//! count is enough.
+//!
 //! The race to avoid: a consumer finds nothing and goes to sleep while the producer publishes and
 //! sees nobody asleep. Both do two steps with a full fence between them, in opposite order:
 //!

@@ -1,4 +1,4 @@
-//! Grants: how many items a running task may emit.
+//! Grants: how many items a running task may emit. This is flow control by credits.
 //!
 //! The host writes one word per entry: twice the number of items that were granted to the attempt,
 //! plus one if nothing more will be granted. The worker counts what it has emitted and sleeps on

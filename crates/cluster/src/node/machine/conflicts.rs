@@ -1,5 +1,5 @@
-//! Histories that two nodes replace at once: the stream takes one of them. The other node reads it,
-//! and decides again.
+//! Histories that two nodes replace at once (optimistic concurrency): the stream takes one of them.
+//! The other node reads it, and decides again.
 
 use super::held::State;
 use super::{Action, Machine, Token};

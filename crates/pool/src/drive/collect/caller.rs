@@ -1,5 +1,5 @@
-//! A caller that waits for a task and meanwhile collects the outcomes of all tasks. For the
-//! protocol, see the parent module.
+//! A caller that waits for a task: the leader collects the outcomes of all tasks meanwhile, and a
+//! follower sleeps. For the protocol, see the parent module.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Looks of futures at the rings.
+//! Looks of futures at the rings: busy polling of a bounded time.
 //!
 //! A task of an executor that awaits a handle is often all that its thread has to do. If the thread
 //! then sleeps, the outcome costs two wake-ups: that of the collector thread, and its own. But it

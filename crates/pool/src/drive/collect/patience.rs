@@ -1,4 +1,5 @@
-//! The patience of a listener. For the protocol, see the parent module.
+//! The patience of a listener: coalescing of wake-ups, as network cards do it with interrupts. For
+//! the protocol, see the parent module.
 
 /// Decides whether workers may announce outcomes to a listener later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,4 +1,5 @@
-//! A turn of the collector thread. For the protocol, see the parent module.
+//! A turn of the collector thread. As a driver of a network card does (NAPI), it asks not to be
+//! rung while others look, and looks at times. For the protocol, see the parent module.
 
 use std::time::Duration;
 

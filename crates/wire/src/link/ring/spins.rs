@@ -1,4 +1,5 @@
-//! The decision whether a side spins before it sleeps.
+//! The decision whether a side spins before it sleeps: spin-then-park (Karlin and others 1991),
+//! with truncated binary exponential backoff of the spins.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
