@@ -23,6 +23,9 @@ pub(crate) enum SandboxLevel {
     Strict,
 }
 
+/// The options of a command that confine its jobs. Job files have them as fields.
+pub(crate) type Confining = (SandboxOptions, LimitOptions);
+
 /// Returns the confinement of jobs; `None` if nothing is asked for. The error is for people.
 pub(crate) fn confinement(
     sandbox: &SandboxOptions,

@@ -10,7 +10,7 @@ use super::values::{parse_number, parse_seconds, parse_size};
 use crate::confine::SandboxLevel;
 use crate::each::Each;
 
-/// The options of sandboxes, which job files have as fields.
+/// The options of sandboxes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub(crate) struct SandboxOptions {
@@ -50,7 +50,7 @@ pub(crate) struct SandboxOptions {
     pub(crate) best_effort: bool,
 }
 
-/// The options of limits, which job files have as fields.
+/// The options of limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitOptions {

@@ -5,20 +5,22 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 
 use super::{Entry, Fetch, Fetched, Input, Lines, jobs_of_json_line};
+use crate::confine::Confining;
 use crate::line;
 
 /// The jobs described by the lines of a stream.
 #[derive(Debug)]
 pub(crate) struct Commands {
     lines: Lines,
-    is_json: bool,
+    /// What confines the jobs of a command whose lines are jobs in JSON.
+    json: Option<Confining>,
     next_number: u64,
 }
 
 impl Commands {
     /// Reads commands for the shell, or jobs in JSON.
-    pub(crate) fn new(lines: Lines, is_json: bool) -> Self {
-        Self { lines, is_json, next_number: 1 }
+    pub(crate) fn new(lines: Lines, json: Option<Confining>) -> Self {
+        Self { lines, json, next_number: 1 }
     }
 }
 
@@ -32,10 +34,9 @@ impl Input for Commands {
         let number = self.next_number;
         self.next_number += 1;
         let argument = OsString::from_vec(line.clone());
-        let job = if self.is_json {
-            jobs_of_json_line(self.lines.number(), &line)?
-        } else {
-            line::job(line)
+        let job = match &self.json {
+            Some(command) => jobs_of_json_line(self.lines.number(), &line, command)?,
+            None => line::job(line),
         };
         let entry = Entry::new(number, job.number(number), vec![argument]);
         Ok(Fetch::Entry(Box::new(entry)))
@@ -51,6 +52,6 @@ impl Input for Commands {
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
         let lines = self.lines.again()?;
-        Ok(lines.map(|lines| Box::new(Self::new(lines, self.is_json)) as Box<dyn Input>))
+        Ok(lines.map(|lines| Box::new(Self::new(lines, self.json.clone())) as Box<dyn Input>))
     }
 }

@@ -10,7 +10,7 @@ use brigade::runner::{Confinement, Job, Stdin};
 use serde::Deserialize;
 
 use crate::arguments::{LimitOptions, SandboxOptions, parse_size};
-use crate::confine::{self, SandboxLevel};
+use crate::confine::{self, Confining, SandboxLevel};
 use crate::each::Each;
 
 /// The description of a job in a TOML file or on a line of JSON. Missing fields are taken from the
@@ -44,14 +44,22 @@ pub(crate) struct Specification {
     write: Option<Vec<PathBuf>>,
     /// Programs, or folders of programs, that it may execute there.
     execute: Option<Vec<PathBuf>>,
+    /// TCP ports that it may connect to there.
+    connect: Option<Vec<u16>>,
     /// System calls that it may make there.
     allow_call: Option<Vec<String>>,
     /// All other files are hidden there.
     isolate: Option<bool>,
+    /// Parts of its sandbox may be left out.
+    best_effort: Option<bool>,
     /// The most memory that it may take.
     memory: Option<Size>,
     /// The longest processor time.
     cpu_time: Option<Time>,
+    /// The longest file that it may write.
+    file_size: Option<Size>,
+    /// The most processes and threads that it may have.
+    processes: Option<u64>,
     /// The confinement of jobs that have only the default one.
     #[serde(skip)]
     confinement: OnceLock<Made>,
@@ -114,9 +122,10 @@ impl TryFrom<RawTime> for Time {
 }
 
 impl Specification {
-    /// Converts to a job, taking missing fields from `defaults`.
-    pub(crate) fn into_job(self, defaults: &Self) -> Result<Job, String> {
-        let own = self.has_confinement().then(|| self.confine(defaults));
+    /// Converts to a job, taking missing fields from `defaults`, and then from the command, whose
+    /// own confinement is for jobs that have none.
+    pub(crate) fn into_job(self, defaults: &Self, command: &Confining) -> Result<Job, String> {
+        let own = self.has_confinement().then(|| self.confine(defaults, command));
         let job = match (self.command, self.shell) {
             (Some(words), None) => {
                 let mut words = words.into_iter();
@@ -142,7 +151,7 @@ impl Specification {
             (None, Some(text)) => Stdin::Bytes(text.into_bytes()),
             (None, None) => Stdin::Null,
         };
-        let confinement = own.unwrap_or_else(|| defaults.default_confinement())?;
+        let confinement = own.unwrap_or_else(|| defaults.default_confinement(command))?;
         let mut env = defaults.env.clone();
         env.extend(self.env);
         if let Some(name) = env.keys().find(|it| it.is_empty() || it.contains(['=', '\0'])) {
@@ -165,34 +174,56 @@ impl Specification {
     fn has_confinement(&self) -> bool {
         let rights = self.read.is_some() || self.write.is_some() || self.execute.is_some();
         let rights = rights || self.allow_call.is_some() || self.isolate.is_some();
-        rights || self.sandbox.is_some() || self.memory.is_some() || self.cpu_time.is_some()
+        let rights = rights || self.connect.is_some() || self.best_effort.is_some();
+        let limits = self.memory.is_some() || self.cpu_time.is_some();
+        let limits = limits || self.file_size.is_some() || self.processes.is_some();
+        rights || self.sandbox.is_some() || limits
     }
 
-    /// Makes the confinement of a job, with missing fields from `defaults`.
-    fn confine(&self, defaults: &Self) -> Made {
-        fn list<T: Clone>(own: Option<&Vec<T>>, other: Option<&Vec<T>>) -> Vec<T> {
-            own.or(other).cloned().unwrap_or_default()
+    /// Makes the confinement of a job, with missing fields from `defaults` and the command.
+    fn confine(&self, defaults: &Self, (sandbox, limits): &Confining) -> Made {
+        fn list<T: Clone>(own: Option<&Vec<T>>, other: Option<&Vec<T>>, command: &[T]) -> Vec<T> {
+            own.or(other).map_or(command, Vec::as_slice).to_vec()
+        }
+        if sandbox.differs() {
+            return Err(
+                "replacement strings in `--read`, `--write` and `--execute` do not go with \
+                        sandboxes and limits of a job file: give the paths there"
+                    .to_owned(),
+            );
         }
         let sandbox = SandboxOptions {
-            sandbox: self.sandbox.or(defaults.sandbox),
-            read: list(self.read.as_ref(), defaults.read.as_ref()),
-            write: list(self.write.as_ref(), defaults.write.as_ref()),
-            execute: list(self.execute.as_ref(), defaults.execute.as_ref()),
-            allow_call: list(self.allow_call.as_ref(), defaults.allow_call.as_ref()),
-            isolate: self.isolate.or(defaults.isolate).unwrap_or(false),
-            ..SandboxOptions::default()
+            sandbox: self.sandbox.or(defaults.sandbox).or(sandbox.sandbox),
+            read: list(self.read.as_ref(), defaults.read.as_ref(), &sandbox.read),
+            write: list(self.write.as_ref(), defaults.write.as_ref(), &sandbox.write),
+            execute: list(self.execute.as_ref(), defaults.execute.as_ref(), &sandbox.execute),
+            connect: list(self.connect.as_ref(), defaults.connect.as_ref(), &sandbox.connect),
+            allow_call: list(
+                self.allow_call.as_ref(),
+                defaults.allow_call.as_ref(),
+                &sandbox.allow_call,
+            ),
+            isolate: self.isolate.or(defaults.isolate).unwrap_or(sandbox.isolate),
+            best_effort: self.best_effort.or(defaults.best_effort).unwrap_or(sandbox.best_effort),
         };
+        let memory = self.memory.or(defaults.memory).map(|Size(bytes)| bytes);
+        let time = self.cpu_time.or(defaults.cpu_time).map(|Time(time)| time);
+        let file_size = self.file_size.or(defaults.file_size).map(|Size(bytes)| bytes);
         let limits = LimitOptions {
-            memory: self.memory.or(defaults.memory).map(|Size(bytes)| bytes),
-            cpu_time: self.cpu_time.or(defaults.cpu_time).map(|Time(time)| time),
-            ..LimitOptions::default()
+            memory: memory.or(limits.memory),
+            cpu_time: time.or(limits.cpu_time),
+            file_size: file_size.or(limits.file_size),
+            processes: self.processes.or(defaults.processes).or(limits.processes),
         };
         confine::confinement(&sandbox, limits)
     }
 
     /// Returns the confinement of jobs that set nothing of their own, which is made once.
-    fn default_confinement(&self) -> Made {
-        self.confinement.get_or_init(|| self.confine(self)).clone()
+    fn default_confinement(&self, command: &Confining) -> Made {
+        if !self.has_confinement() {
+            return Ok(None);
+        }
+        self.confinement.get_or_init(|| self.confine(self, command)).clone()
     }
 
     /// Returns the name of a field that is not allowed as a default, as it would be the same for

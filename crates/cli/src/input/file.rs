@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Specification, plain};
+use crate::confine::Confining;
 
 /// The format of a job file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -40,8 +41,12 @@ struct Jobs {
     job: Vec<Spanned<Specification>>,
 }
 
-/// Reads the jobs of a TOML file. Errors show the offending lines.
-pub(crate) fn jobs_of_toml(name: &str, text: &str) -> Result<Vec<Job>, Report> {
+/// Reads the jobs of a TOML file, for a command. Errors show the offending lines.
+pub(crate) fn jobs_of_toml(
+    name: &str,
+    text: &str,
+    command: &Confining,
+) -> Result<Vec<Job>, Report> {
     let source = || NamedSource::new(name, text.to_owned()).with_language("TOML");
     let at = |message: String, span: std::ops::Range<usize>| {
         let label =
@@ -73,13 +78,17 @@ pub(crate) fn jobs_of_toml(name: &str, text: &str) -> Result<Vec<Job>, Report> {
         .into_iter()
         .map(|job| {
             let span = job.span();
-            job.into_inner().into_job(&defaults).map_err(|message| at(message, span))
+            job.into_inner().into_job(&defaults, command).map_err(|message| at(message, span))
         })
         .collect()
 }
 
-/// Reads a job from a line of JSON, whose number is `number`.
-pub(crate) fn jobs_of_json_line(number: u64, line: &[u8]) -> Result<Job, JsonError> {
+/// Reads a job from a line of JSON, whose number is `number`, for a command.
+pub(crate) fn jobs_of_json_line(
+    number: u64,
+    line: &[u8],
+    command: &Confining,
+) -> Result<Job, JsonError> {
     let wrong = |message: String, column| JsonError {
         number,
         // The place is shown in another way.
@@ -93,7 +102,8 @@ pub(crate) fn jobs_of_json_line(number: u64, line: &[u8]) -> Result<Job, JsonErr
     }
     let specification: Specification = serde_json::from_slice(line)
         .map_err(|error| wrong(error.to_string(), error.column().checked_sub(1)))?;
-    specification.into_job(&Specification::default()).map_err(|message| wrong(message, None))
+    let job = specification.into_job(&Specification::default(), command);
+    job.map_err(|message| wrong(message, None))
 }
 
 /// A line that does not describe a job.
@@ -131,7 +141,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        let report = jobs_of_toml("jobs.toml", text).expect_err("wrong");
+        let report = jobs_of_toml("jobs.toml", text, &Confining::default()).expect_err("wrong");
         format!("{report}")
     }
 
@@ -152,7 +162,7 @@ mod tests {
             label = "pipe"
             timeout = 2.5
         "#;
-        let jobs = jobs_of_toml("jobs.toml", text).expect("valid");
+        let jobs = jobs_of_toml("jobs.toml", text, &Confining::default()).expect("valid");
         let first = Job::new("cc").args(["-c", "a.c"]).cores(2).env("A", "1").env("B", "3");
         assert_eq!(jobs[0], first.deadline(Duration::from_secs(90)));
         let second = Job::shell("a | b").label("pipe").cores(2).env("A", "1").env("B", "2");
@@ -174,10 +184,14 @@ mod tests {
 
     #[test]
     fn a_line_of_json_is_a_job() {
-        let job =
-            jobs_of_json_line(1, br#"{"command": ["a", "b c"], "retries": 2}"#).expect("valid");
+        let job = jobs_of_json_line(
+            1,
+            br#"{"command": ["a", "b c"], "retries": 2}"#,
+            &Confining::default(),
+        )
+        .expect("valid");
         assert_eq!(job, Job::new("a").arg("b c").retries(2));
-        let error = jobs_of_json_line(4, b"{").expect_err("cut");
+        let error = jobs_of_json_line(4, b"{", &Confining::default()).expect_err("cut");
         assert!(
             error.to_string().starts_with("line 4 is not a job: the line ends within an object"),
             "{error}"
@@ -187,8 +201,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_yields_jobs_or_an_error(text in "\\PC*", bytes in prop::collection::vec(any::<u8>(), 0..50)) {
-            let _ = jobs_of_toml("jobs.toml", &text);
-            let _ = jobs_of_json_line(1, &bytes);
+            let _ = jobs_of_toml("jobs.toml", &text, &Confining::default());
+            let _ = jobs_of_json_line(1, &bytes, &Confining::default());
         }
 
         #[test]
@@ -196,9 +210,9 @@ mod tests {
             let mut rest = words.iter();
             let expected = Job::new(rest.next().expect("one")).args(rest);
             let json = serde_json::json!({ "command": words }).to_string();
-            prop_assert_eq!(&jobs_of_json_line(1, json.as_bytes()).expect("valid"), &expected);
+            prop_assert_eq!(&jobs_of_json_line(1, json.as_bytes(), &Confining::default()).expect("valid"), &expected);
             let text = toml::to_string(&serde_json::json!({ "job": [{ "command": words }] })).expect("valid");
-            prop_assert_eq!(&jobs_of_toml("jobs.toml", &text).expect("valid")[0], &expected);
+            prop_assert_eq!(&jobs_of_toml("jobs.toml", &text, &Confining::default()).expect("valid")[0], &expected);
         }
     }
 }

@@ -126,6 +126,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, G
 fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
     let is_stdin = file == Path::new("-");
     let format = options.format.unwrap_or_else(|| Format::of(file));
+    let confining = (options.sandbox.clone(), options.limits);
     let name = file.to_string_lossy();
     let what =
         if is_stdin { "standard input".to_owned() } else { format!("the jobs in {name:.200}") };
@@ -137,15 +138,15 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
             fs::read_to_string(file)
         };
         let text = text.into_diagnostic().wrap_err_with(cannot_read)?;
-        let jobs = jobs_of_toml(&name, &text)?;
+        let jobs = jobs_of_toml(&name, &text, &confining)?;
         if !options.allow_duplicates {
             check_duplicates(&jobs).map_err(explain::run_error)?;
         }
         return Ok(Box::new(ready((1..).zip(jobs))));
     }
-    let is_json = format == Format::Jsonl;
+    let json = (format == Format::Jsonl).then_some(confining);
     let framing = options.lists.framing(true);
-    let streamed = |lines| -> Box<dyn Input> { Box::new(Commands::new(lines, is_json)) };
+    let streamed = |lines| -> Box<dyn Input> { Box::new(Commands::new(lines, json.clone())) };
     if is_stdin {
         return Ok(streamed(Lines::new(Patient(io::stdin()), what, framing, stopper.clone())));
     }

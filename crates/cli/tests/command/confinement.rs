@@ -112,6 +112,26 @@ fn a_job_that_takes_too_much_fails_with_the_limit() {
 }
 
 #[test]
+fn a_job_with_a_limit_of_its_own_stays_in_the_sandbox_of_the_command() {
+    let dir = TestDir::new();
+    dir.write("secret", "known");
+    dir.write("jobs.toml", "[[job]]\nshell = 'cat secret'\nmemory = '1G'\n");
+    dir.write("jobs.jsonl", r#"{"command": ["cat", "secret"], "cpu-time": 9}"#);
+    for file in ["jobs.toml", "jobs.jsonl"] {
+        let ran = dir.run(&["--sandbox", "strict", file]);
+        assert!(ran.status == 1 && ran.stdout.is_empty(), "{file}: {}", ran.stdout);
+        let ran = dir.run(&["--sandbox", "strict", "--read", "secret", file]);
+        assert_eq!((ran.status, ran.stdout.as_str()), (0, "known"), "{file}: {}", ran.stderr);
+    }
+    let ran = dir.run(&["--sandbox", "strict", "--read", "{}", "jobs.toml"]);
+    assert!(ran.status == 255 && ran.stderr.contains("do not go with"), "{}", ran.stderr);
+    // The limits of the command hold, too.
+    dir.write("jobs.toml", "[[job]]\nshell = 'seq 99999 > numbers'\nmemory = '1G'\n");
+    let ran = dir.run(&["--file-size", "1k", "jobs.toml"]);
+    assert!(ran.status == 1, "{}", ran.stderr);
+}
+
+#[test]
 fn a_job_file_sets_sandboxes_and_limits() {
     let dir = TestDir::new();
     dir.write("secret", "secret\n");
