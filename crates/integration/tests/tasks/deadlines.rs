@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use brigade::{TaskError, TaskErrorKind, worker};
 use brigade_integration::{attempt, builder, pool};
 use brigade_testkit::faults::{echoes, hangs, sleeps, stops_itself};
-use brigade_testkit::{BOUND, Gate, Pass, outcome, pass, pause, processes, wait_until};
+use brigade_testkit::{BOUND, Gate, Pass, Watchdog, outcome, pass, pause, processes, wait_until};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// Longer than a worker that is ready to run waits for a core.
@@ -363,14 +363,17 @@ fn a_panic_is_not_late_because_of_its_backtrace() {
     fn panics((): ()) {
         panic!("at once");
     }
-    for _ in 0..3 {
+    let _watchdog = Watchdog::new("panics that are not late", BOUND);
+    let mut in_time = 0;
+    while in_time < 3 {
         let pool = builder(1).env("RUST_BACKTRACE", "1").build().unwrap();
-        let limit = Duration::from_millis(20);
-        // A busy machine may make some attempts late, and a backtrace that counts all of them.
-        let task = pool.task(panics).deadline(limit).retries(9).submit(()).unwrap();
+        let task = pool.task(panics).deadline(Duration::from_millis(20)).submit(()).unwrap();
         let error = outcome(task).unwrap_err();
-        let TaskErrorKind::Panicked { backtrace, .. } = error.kind() else { panic!("{error}") };
-        assert!(backtrace.contains("panics"), "{backtrace}");
+        // A busy machine may make some tasks late, and a backtrace that counts all of them.
+        if let TaskErrorKind::Panicked { backtrace, .. } = error.kind() {
+            assert!(backtrace.contains("panics"), "{backtrace}");
+            in_time += 1;
+        }
     }
 }
 
