@@ -136,7 +136,8 @@ fn refused(options: &Run) -> Option<(&'static str, &'static str)> {
         "standard input is not sent to nodes; store it in files that the nodes can read";
     const MACHINE: &str = "it concerns this machine, and the jobs run on others";
     const AT_END: &str = "outputs arrive when a job is over";
-    let pipe = &options.pipe;
+    const CONFINED: &str = "nodes confine all jobs in one way; start them with it";
+    let (pipe, limits) = (&options.pipe, &options.limits);
     let relative =
         matches!(options.jobs, Some(JobCount::More(_) | JobCount::Fewer(_) | JobCount::Percent(_)));
     let options = [
@@ -155,6 +156,11 @@ fn refused(options: &Run) -> Option<(&'static str, &'static str)> {
         ("--load", options.load.is_some(), MACHINE),
         ("--process-slot-var", options.process_slot_var.is_some(), "use {%}, the slot on its node"),
         ("--delay", options.delay.is_some(), "jobs start when a node has a free worker"),
+        ("--sandbox", options.sandbox.sandbox.is_some(), CONFINED),
+        ("--memory", limits.memory.is_some(), "start nodes with --task-memory"),
+        ("--cpu-time", limits.cpu_time.is_some(), "start nodes with --task-cpu-time"),
+        ("--file-size", limits.file_size.is_some(), MACHINE),
+        ("--processes", limits.processes.is_some(), MACHINE),
         ("--canary", options.canary.is_some(), "it would try a single node"),
         (
             "--timeout with a percentage",

@@ -282,6 +282,11 @@ impl Job {
         &self.command
     }
 
+    /// Returns `true` if it has a [`confinement`](Self::confinement) of its own.
+    pub fn is_confined(&self) -> bool {
+        self.confinement.is_some()
+    }
+
     /// Returns the number that was set with [`number`](Self::number).
     pub fn chosen_number(&self) -> Option<u64> {
         self.number

@@ -125,6 +125,11 @@ impl RemoteCommand {
                     .to_owned(),
             );
         }
+        if job.is_confined() {
+            return Err("it has a sandbox or limits, and nodes confine all jobs in one way: give \
+                        them to `brigade node`"
+                .to_owned());
+        }
         let plain = job.plain();
         let Command::Argv(words) = plain.command() else {
             return Err("its command has no words".to_owned());

@@ -250,4 +250,12 @@ mod tests {
         let refused = RemoteCommand::of(1, &job, None, (0, false)).unwrap_err();
         assert!(refused.contains("standard input"), "{refused}");
     }
+
+    #[test]
+    fn a_confinement_is_refused() {
+        let confinement = brigade::runner::Confinement::new(brigade::Limits::new()).expect("none");
+        let job = Job::shell("true").confinement(Arc::new(confinement));
+        let refused = RemoteCommand::of(1, &job, None, (0, false)).unwrap_err();
+        assert!(refused.contains("`brigade node`"), "{refused}");
+    }
 }
