@@ -7,8 +7,8 @@ use std::time::Duration;
 /// virtual machine).
 const PREFETCHED_WORK: u64 = 500 * MICRO;
 
-/// One task is prefetched behind tasks of up to this length: two wake-ups between two tasks would
-/// be a percent of ten milliseconds.
+/// One task is prefetched behind tasks of up to this length: two wake-ups between two longer ones
+/// are some thousandths of them.
 const WORTH_PREFETCHING: u64 = 50_000 * MICRO;
 
 /// Tasks up to this length are packed: they cost less than waking a worker for them.

@@ -1,8 +1,8 @@
 //! Checks that the messages between host and worker do not change without their document.
 //!
 //! `docs/wire-protocol.md` records a hash of the files that define the messages. After a change of
-//! these files, bring the document up to date, raise the protocol version if an old worker would
-//! misunderstand, and run `cargo xtask tidy --bless`.
+//! these files, bring the document up to date, raise the protocol version if what is sent
+//! has changed, and run `cargo xtask tidy --bless`.
 
 use super::Finding;
 use crate::checkout::{self, Checkout};
@@ -10,13 +10,21 @@ use crate::checkout::{self, Checkout};
 const SOURCES: &[&str] = &[
     "crates/wire/src/segments.rs",
     "crates/wire/src/message.rs",
+    "crates/wire/src/message/finished_inline.rs",
     "crates/wire/src/message/from_worker.rs",
     "crates/wire/src/message/function.rs",
+    "crates/wire/src/message/limits.rs",
     "crates/wire/src/message/outcome.rs",
+    "crates/wire/src/message/run_inline.rs",
+    "crates/wire/src/message/words.rs",
+    "crates/wire/src/slots/word.rs",
+    "crates/wire/src/ring/packing.rs",
     "crates/wire/src/handshake.rs",
     "crates/wire/src/fork.rs",
     "crates/sys/src/confine/plan.rs",
     "crates/sys/src/inherited.rs",
+    "crates/sys/src/resource_limit.rs",
+    "crates/wire/src/version.rs",
 ];
 const DOCUMENT: &str = "docs/wire-protocol.md";
 const OPEN: &str = "<!-- messages: ";
@@ -39,7 +47,7 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
         Some((number, _)) => {
             let message = format!(
                 "the messages changed ({}): bring this document up to date, raise the protocol \
-                 version if an old worker would misunderstand, then run `cargo xtask tidy --bless`",
+                 version if what is sent has changed, then run `cargo xtask tidy --bless`",
                 SOURCES.join(", ")
             );
             vec![Finding::new(DOCUMENT, number, message)]
