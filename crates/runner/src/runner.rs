@@ -155,8 +155,8 @@ impl Runner {
     ///
     /// [`slots`](Self::slots) is the number of attempts that are handed over at once. Settings of
     /// this machine (cores, niceness, memory, load, output, confinement) do not apply, and a limit
-    /// relative to the median does not either. When the run is stopped or halted, attempts that have
-    /// not begun are withdrawn, and those that have may finish in the grace period.
+    /// relative to the median does not either. When the run is stopped or halted, attempts that
+    /// have not begun are withdrawn, and those that have may finish in the grace period.
     ///
     /// # Errors
     /// As for [`run_client`](Self::run_client).

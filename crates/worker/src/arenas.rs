@@ -9,7 +9,7 @@ use brigade_sys::copies;
 use brigade_wire::handshake::Hello;
 
 use crate::control::Control;
-use crate::error::WorkerStartError;
+use crate::error::CannotStart;
 
 mod others;
 
@@ -52,7 +52,7 @@ impl Arenas {
         control: &Arc<Control>,
         of_arguments: Option<OwnedFd>,
         of_results: Option<OwnedFd>,
-    ) -> Result<Option<Self>, WorkerStartError> {
+    ) -> Result<Option<Self>, CannotStart> {
         let Some(of_results) = of_results else { return Ok(None) };
         // Mapping a size beyond the address space fails, which is the right error.
         let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
@@ -66,7 +66,7 @@ impl Arenas {
             // The address space of this process has a limit that the host did not have when it
             // mapped them.
             Err(error) if hello.asks && error.kind() == io::ErrorKind::OutOfMemory => Ok(None),
-            Err(error) => Err(WorkerStartError::Slots(error)),
+            Err(error) => Err(CannotStart::Slots(error)),
         }
     }
 }

@@ -24,7 +24,7 @@ use brigade_wire::version::PROTOCOL_VERSION;
 use crate::arenas::Arenas;
 use crate::context;
 use crate::control::{Control, Host, failed_to};
-use crate::error::{TOO_FEW, WorkerStartError};
+use crate::error::{CannotStart, TOO_FEW};
 use crate::fork_server;
 use crate::forward;
 use crate::marker::Marker;
@@ -34,7 +34,7 @@ use crate::sandbox::WorkerSandbox;
 use crate::setup::WorkerSetup;
 
 /// Everything that a worker has before its initializer, apart from its link.
-pub(crate) struct ConnectedWorker {
+pub(crate) struct NewWorker {
     pub(crate) hello: Hello,
     pub(crate) host: Host,
     pub(crate) slots: SlotTable,
@@ -52,9 +52,7 @@ pub(crate) enum WorkerLink {
 }
 
 /// Performs the handshake.
-pub(crate) fn connect(
-    program: &Program,
-) -> Result<(WorkerLink, ConnectedWorker), WorkerStartError> {
+pub(crate) fn connect(program: &Program) -> Result<(WorkerLink, NewWorker), CannotStart> {
     let marker = Marker::read()?;
     signals::reset();
     parent_death::bind(marker.host)?;
@@ -64,7 +62,7 @@ pub(crate) fn connect(
     let mut control = Control::new(ControlSocket::from_fd(control));
     Marker::remove();
     if marker.version != PROTOCOL_VERSION {
-        let error = WorkerStartError::Version(marker.version);
+        let error = CannotStart::Version(marker.version);
         control.refuse(&error);
         return Err(error);
     }
@@ -75,7 +73,7 @@ pub(crate) fn connect(
         (first, descriptors) = control.receive()?;
     }
     let ToWorkerControl::Hello(hello) = first else {
-        return Err(WorkerStartError::Unexpected("another packet before the greeting"));
+        return Err(CannotStart::Unexpected("another packet before the greeting"));
     };
     let (control, asks) = (Arc::new(control), hello.asks);
     let handshake =
@@ -97,10 +95,7 @@ struct OpenHandshake<'a> {
 }
 
 impl OpenHandshake<'_> {
-    fn run(
-        self,
-        descriptors: Vec<OwnedFd>,
-    ) -> Result<(WorkerLink, ConnectedWorker), WorkerStartError> {
+    fn run(self, descriptors: Vec<OwnedFd>) -> Result<(WorkerLink, NewWorker), CannotStart> {
         let hello = &self.hello;
         let given = hello.take(descriptors).ok_or(TOO_FEW)?;
         let connector = match hello.link {
@@ -109,9 +104,9 @@ impl OpenHandshake<'_> {
         };
         let segment = given
             .segment
-            .ok_or(WorkerStartError::Unexpected("a greeting without the table of task states"))?;
+            .ok_or(CannotStart::Unexpected("a greeting without the table of task states"))?;
         let segment = Segment::open(segment, hello.words() + crash::WORDS);
-        let segment = Arc::new(segment.map_err(WorkerStartError::Slots)?);
+        let segment = Arc::new(segment.map_err(CannotStart::Slots)?);
         self.control.report_crashes(&segment, hello.words());
         if let Some((level, pipe)) = hello.events.zip(given.events) {
             forward::install(level, pipe);
@@ -119,11 +114,11 @@ impl OpenHandshake<'_> {
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth, hello.pinned);
         let memory_limit = MemoryLimit::open(hello.max_rss, hello.max_growth, self.is_forked)
-            .map_err(WorkerStartError::MemoryLimit)?;
+            .map_err(CannotStart::MemoryLimit)?;
         let arenas = Arenas::open(hello, &self.control, given.arguments, given.results)?;
         let open = |argument: Option<OwnedFd>| argument.map(SealedView::open).transpose();
         let arguments = open(given.preload).and_then(|it| Ok([it, open(given.initializer)?]));
-        let setup = WorkerSetup::new(hello, arguments.map_err(WorkerStartError::Argument)?);
+        let setup = WorkerSetup::new(hello, arguments.map_err(CannotStart::Argument)?);
         // The host bounds what it sends. A limit beyond the address space is no limit.
         let limit = message_limit(usize::try_from(hello.message_limit).unwrap_or(usize::MAX));
         let link = if let Some(connector) = connector {
@@ -134,8 +129,7 @@ impl OpenHandshake<'_> {
                 return Err(TOO_FEW);
             };
             let [thread, caller] = [thread, caller].map(RemoteWaker::from_fd);
-            let doorbell =
-                RemoteDoorbell::new(page, thread, caller).map_err(WorkerStartError::Slots)?;
+            let doorbell = RemoteDoorbell::new(page, thread, caller).map_err(CannotStart::Slots)?;
             self.answer(String::new(), arenas.is_some())?;
             WorkerLink::Ring(Box::new(ring::WorkerEnd::new(&segment, hello.slots, doorbell, limit)))
         };
@@ -143,7 +137,7 @@ impl OpenHandshake<'_> {
         let slots = SlotTable::new(segment, hello.slots);
         let (mut hello, host) = (self.hello, Host::Process(self.control));
         let sandbox = hello.sandbox.take().map(|it| WorkerSandbox::new(*it, given.files));
-        Ok((link, ConnectedWorker { hello, host, slots, arenas, memory_limit, setup, sandbox }))
+        Ok((link, NewWorker { hello, host, slots, arenas, memory_limit, setup, sandbox }))
     }
 
     /// Creates the socket to which the host connects, sends its name to the host, and accepts the
@@ -155,17 +149,17 @@ impl OpenHandshake<'_> {
         &self,
         connector: &dyn WorkerConnector,
         limit: usize,
-    ) -> Result<WorkerEnd, WorkerStartError> {
+    ) -> Result<WorkerEnd, CannotStart> {
         parent_death::unbind();
         // The server removes its folder when it is dropped.
-        let server = connector.listen(&self.hello.folder).map_err(WorkerStartError::Server)?;
+        let server = connector.listen(&self.hello.folder).map_err(CannotStart::Server)?;
         self.answer(server.name().to_owned(), false)?;
         match self.control.receive()? {
             (ToWorkerControl::Go, _) => {}
-            _ => return Err(WorkerStartError::Unexpected("another packet than `go`")),
+            _ => return Err(CannotStart::Unexpected("another packet than `go`")),
         }
         // The host connects before it sends `Go`, so this does not block.
-        let end = server.accept(&self.hello.token, limit).map_err(WorkerStartError::Accept)?;
+        let end = server.accept(&self.hello.token, limit).map_err(CannotStart::Accept)?;
         parent_death::bind(self.marker.host)?;
         self.control.send(&FromWorkerControl::Ready)?;
         Ok(end)
@@ -173,7 +167,7 @@ impl OpenHandshake<'_> {
 
     /// Sends the identity of this worker, if the host asks for it. `server` is the name of the
     /// server of a link that is opened in the handshake.
-    fn answer(&self, server: String, arenas: bool) -> Result<(), WorkerStartError> {
+    fn answer(&self, server: String, arenas: bool) -> Result<(), CannotStart> {
         if !self.hello.asks {
             return Ok(());
         }
@@ -193,10 +187,10 @@ impl OpenHandshake<'_> {
 ///
 /// Not earlier, because a worker whose link is opened in the handshake has to remove a folder
 /// first.
-fn arm_lifeline(lifeline: Option<OwnedFd>, copies: bool) -> Result<(), WorkerStartError> {
+fn arm_lifeline(lifeline: Option<OwnedFd>, copies: bool) -> Result<(), CannotStart> {
     let arm = if copies { lifeline::arm_group } else { lifeline::arm };
     match lifeline.map(arm) {
-        Some(Ok(false)) => Err(WorkerStartError::ControlClosed),
+        Some(Ok(false)) => Err(CannotStart::ControlClosed),
         // A system without such signals still has the parent-death signal.
         Some(Ok(true) | Err(_)) | None => Ok(()),
     }

@@ -11,7 +11,7 @@ use brigade_wire::codec;
 use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
 use brigade_wire::worker_thread::Initialized;
 
-use crate::error::WorkerStartError;
+use crate::error::CannotStart;
 
 /// The way of a worker to its host, apart from the link.
 pub(crate) enum Host {
@@ -32,12 +32,12 @@ impl Control {
     }
 
     /// Sends a message to the host.
-    pub(crate) fn send(&self, message: &FromWorkerControl) -> Result<(), WorkerStartError> {
+    pub(crate) fn send(&self, message: &FromWorkerControl) -> Result<(), CannotStart> {
         self.send_with(message, &[])
     }
 
     /// Tells the host not to try again, if the error is permanent.
-    pub(crate) fn refuse(&self, error: &WorkerStartError) {
+    pub(crate) fn refuse(&self, error: &CannotStart) {
         if error.is_permanent() {
             // If this fails, the exit code and the line on stderr have to suffice.
             let _ = self.send(&FromWorkerControl::Refused { reason: codec::chain(error) });
@@ -49,11 +49,11 @@ impl Control {
         &self,
         message: &FromWorkerControl,
         descriptors: &[BorrowedFd<'_>],
-    ) -> Result<(), WorkerStartError> {
-        let packet = message.encode().map_err(WorkerStartError::Message)?;
+    ) -> Result<(), CannotStart> {
+        let packet = message.encode().map_err(CannotStart::Message)?;
         self.0.send(&packet, descriptors).map_err(|source| match source.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-                WorkerStartError::ControlClosed
+                CannotStart::ControlClosed
             }
             _ => failed_to("write to the control socket")(source),
         })
@@ -87,21 +87,21 @@ impl Control {
     }
 
     /// Blocks until the host sends a message.
-    pub(crate) fn receive(&self) -> Result<(ToWorkerControl, Vec<OwnedFd>), WorkerStartError> {
+    pub(crate) fn receive(&self) -> Result<(ToWorkerControl, Vec<OwnedFd>), CannotStart> {
         match self.0.receive(None, None).map_err(failed_to("read from the control socket"))? {
             Received::Packet { bytes, descriptors } => {
-                let message = ToWorkerControl::decode(&bytes).map_err(WorkerStartError::Message)?;
+                let message = ToWorkerControl::decode(&bytes).map_err(CannotStart::Message)?;
                 Ok((message, descriptors))
             }
             // Without a deadline and a process to watch, only the host's end can end the wait.
             Received::Closed | Received::TimedOut | Received::PeerDied => {
-                Err(WorkerStartError::ControlClosed)
+                Err(CannotStart::ControlClosed)
             }
         }
     }
 }
 
-/// Returns a function that turns an error of the control socket into a `WorkerStartError`.
-pub(crate) fn failed_to(operation: &'static str) -> impl Fn(io::Error) -> WorkerStartError {
-    move |source| WorkerStartError::Control { operation, source }
+/// Returns a function that turns an error of the control socket into a `CannotStart`.
+pub(crate) fn failed_to(operation: &'static str) -> impl Fn(io::Error) -> CannotStart {
+    move |source| CannotStart::Control { operation, source }
 }

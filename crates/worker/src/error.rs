@@ -14,7 +14,7 @@ use crate::exit_code;
 
 /// An error before the first task. Each variant determines the exit code of the process.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WorkerStartError {
+pub(crate) enum CannotStart {
     #[error(
         "the variable BRIGADE_WORKER has the malformed value {0:?}; remove it from the environment"
     )]
@@ -56,9 +56,9 @@ pub(crate) enum WorkerStartError {
 }
 
 /// A message came without descriptors that it names.
-pub(crate) const TOO_FEW: WorkerStartError = WorkerStartError::Unexpected("too few descriptors");
+pub(crate) const TOO_FEW: CannotStart = CannotStart::Unexpected("too few descriptors");
 
-impl WorkerStartError {
+impl CannotStart {
     pub(crate) fn exit_code(&self) -> i32 {
         match self {
             Self::Marker(_) => exit_code::MARKER,

@@ -20,7 +20,7 @@ use brigade_wire::fork::{ForkRequest, FromForkServer, Serve};
 use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
 
 use crate::control::{Control, failed_to};
-use crate::error::{TOO_FEW, WorkerStartError};
+use crate::error::{CannotStart, TOO_FEW};
 use crate::exit_code;
 use crate::functions::{Functions, Named};
 use crate::marker::Marker;
@@ -34,7 +34,7 @@ pub(crate) fn serve(
     program: &Program,
     serve: &Serve,
     descriptors: Vec<OwnedFd>,
-) -> Result<Control, WorkerStartError> {
+) -> Result<Control, CannotStart> {
     let mut given = descriptors.into_iter();
     let mut next = || given.next().ok_or(TOO_FEW);
     descriptors::name_process("brigade-fork");
@@ -49,7 +49,7 @@ pub(crate) fn serve(
     let small_pages = match serve.preload {
         None => 0,
         Some(offset) => {
-            let argument = SealedView::open(next()?).map_err(WorkerStartError::Argument)?;
+            let argument = SealedView::open(next()?).map_err(CannotStart::Argument)?;
             preload(&control, serve, offset, argument)?
         }
     };
@@ -63,13 +63,11 @@ pub(crate) fn serve(
     loop {
         let (message, descriptors) = match control.receive() {
             Ok(received) => received,
-            Err(WorkerStartError::ControlClosed) => sibling::end_at_once(exit_code::STOPPED),
+            Err(CannotStart::ControlClosed) => sibling::end_at_once(exit_code::STOPPED),
             Err(error) => return Err(error),
         };
         let ToWorkerControl::Fork(request) = message else {
-            return Err(WorkerStartError::Unexpected(
-                "another packet than a request to a fork server",
-            ));
+            return Err(CannotStart::Unexpected("another packet than a request to a fork server"));
         };
         match copier.copy() {
             Ok(Copied::Copy) => {
@@ -94,7 +92,7 @@ fn preload(
     serve: &Serve,
     offset: u64,
     argument: SealedView,
-) -> Result<u64, WorkerStartError> {
+) -> Result<u64, CannotStart> {
     send(control, FromForkServer::Preloading)?;
     let functions = Functions::new(Named::new(), BuildIdentity::from_bytes(serve.identity));
     let called = setup::prepare(&functions, "`preload`", offset, argument);
@@ -115,7 +113,7 @@ fn become_worker(
     request: &ForkRequest,
     ours: &Inherited,
     descriptors: Vec<OwnedFd>,
-) -> Result<Control, WorkerStartError> {
+) -> Result<Control, CannotStart> {
     parent_death::bind(marker.host)?;
     sibling::lead_group();
     let mut descriptors = descriptors.into_iter();
@@ -127,22 +125,22 @@ fn become_worker(
         .and_then(|()| sibling::replace_output(stdout, stderr))
         .map_err(failed_to("replace its standard streams"))?;
     let moved = sibling::change_folder(next()?);
-    moved.map_err(|error| WorkerStartError::Inherited("folder", error))?;
+    moved.map_err(|error| CannotStart::Inherited("folder", error))?;
     if request.environment {
-        let entries = SealedView::open(next()?).map_err(WorkerStartError::Argument)?;
+        let entries = SealedView::open(next()?).map_err(CannotStart::Argument)?;
         let replaced = environment::replace(entries.bytes()).map_err(io::Error::other);
-        replaced.map_err(|error| WorkerStartError::Inherited("environment", error))?;
+        replaced.map_err(|error| CannotStart::Inherited("environment", error))?;
     }
     for _ in 0..request.doors {
         let entered = std::fs::File::from(next()?).write_all(b"0");
-        entered.map_err(|error| WorkerStartError::Inherited("control group", error))?;
+        entered.map_err(|error| CannotStart::Inherited("control group", error))?;
     }
     let applied = request.inherited.apply(ours);
-    applied.map_err(|(what, error)| WorkerStartError::Inherited(what, error))?;
+    applied.map_err(|(what, error)| CannotStart::Inherited(what, error))?;
     Ok(control)
 }
 
-fn send(control: &Control, answer: FromForkServer) -> Result<(), WorkerStartError> {
+fn send(control: &Control, answer: FromForkServer) -> Result<(), CannotStart> {
     control.send(&FromWorkerControl::ForkServer(answer))
 }
 

@@ -14,7 +14,7 @@ use brigade_sys::environment;
 use brigade_sys::process::parent_pid;
 use brigade_wire::version::MARKER;
 
-use crate::error::WorkerStartError;
+use crate::error::CannotStart;
 
 /// The content of the variable: "version:host".
 #[derive(Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ impl Marker {
         })
     }
 
-    pub(crate) fn read() -> Result<Self, WorkerStartError> {
+    pub(crate) fn read() -> Result<Self, CannotStart> {
         let value = env::var_os(MARKER).unwrap_or_default();
-        Self::parse(&value).ok_or(WorkerStartError::Marker(value))
+        Self::parse(&value).ok_or(CannotStart::Marker(value))
     }
 
     /// Removes the variable from the environment, if that is allowed.

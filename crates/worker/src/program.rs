@@ -4,7 +4,7 @@ use brigade_sys::executable::build_identity;
 use brigade_wire::handshake::{LinkKind, WorkerProgram};
 use brigade_wire::link::connect::WorkerConnector;
 
-use crate::error::WorkerStartError;
+use crate::error::CannotStart;
 use crate::functions::Named;
 
 /// The links that a worker program can use apart from rings.
@@ -31,8 +31,8 @@ impl Program {
     pub(crate) fn connector(
         &self,
         kind: LinkKind,
-    ) -> Result<&'static dyn WorkerConnector, WorkerStartError> {
+    ) -> Result<&'static dyn WorkerConnector, CannotStart> {
         let found = self.connectors.iter().find(|connector| connector.kind() == kind);
-        found.copied().ok_or(WorkerStartError::NoConnector(kind))
+        found.copied().ok_or(CannotStart::NoConnector(kind))
     }
 }

@@ -11,7 +11,7 @@ use brigade_wire::codec;
 use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::link::{LinkReceiver, LinkSender};
 
-use crate::bootstrap::{self, ConnectedWorker, WorkerLink};
+use crate::bootstrap::{self, NewWorker, WorkerLink};
 use crate::buffers;
 use crate::control::{Control, Host};
 use crate::copies;
@@ -91,7 +91,7 @@ fn serve(program: Program) -> i32 {
 
 /// Runs the initializer, the event loop and the finalizer, and returns the exit code.
 pub(crate) fn work(
-    mut connected: ConnectedWorker,
+    mut connected: NewWorker,
     named: Named,
     sender: impl LinkSender,
     receiver: impl LinkReceiver,
@@ -106,7 +106,7 @@ pub(crate) fn work(
     if !prepare(&mut connected, &functions, origin) {
         return exit_code::INITIALIZER;
     }
-    let ConnectedWorker { hello, host, slots, arenas, memory_limit, setup, .. } = connected;
+    let NewWorker { hello, host, slots, arenas, memory_limit, setup, .. } = connected;
     if let Host::Process(control) = &host {
         sections::begin(slots.clone(), Arc::clone(control));
     }
@@ -153,8 +153,8 @@ pub(crate) fn work(
 
 /// Runs the initializer, enters the sandbox, and tells the host, if that waits for it. Returns
 /// `false` if something has failed.
-fn prepare(connected: &mut ConnectedWorker, functions: &Functions, origin: Origin) -> bool {
-    let ConnectedWorker { host, setup, sandbox, memory_limit, .. } = connected;
+fn prepare(connected: &mut NewWorker, functions: &Functions, origin: Origin) -> bool {
+    let NewWorker { host, setup, sandbox, memory_limit, .. } = connected;
     let is_process = matches!(host, Host::Process(_));
     let is_awaited = is_process && (setup.is_awaited() || sandbox.is_some());
     if is_awaited {

@@ -6,7 +6,7 @@
 
 use brigade_wire::worker_thread::WorkerThread;
 
-use crate::bootstrap::ConnectedWorker;
+use crate::bootstrap::NewWorker;
 use crate::context;
 use crate::control::Host;
 use crate::functions::Named;
@@ -18,7 +18,7 @@ use crate::start;
 pub fn run_on_thread(thread: WorkerThread) -> i32 {
     let WorkerThread { hello, end, slots, arguments, initialized } = thread;
     context::become_worker_thread(hello.worker, hello.depth);
-    let connected = ConnectedWorker {
+    let connected = NewWorker {
         setup: WorkerSetup::new(&hello, arguments),
         host: Host::Thread(initialized),
         memory_limit: MemoryLimit::none(),

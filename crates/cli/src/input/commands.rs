@@ -12,7 +12,7 @@ use crate::line;
 #[derive(Debug)]
 pub(crate) struct Commands {
     lines: Lines,
-    /// What confines the jobs of a command whose lines are jobs in JSON.
+    /// The options that confine jobs, if the lines are jobs in JSON.
     json: Option<Confining>,
     next_number: u64,
 }

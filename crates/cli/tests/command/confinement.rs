@@ -112,7 +112,7 @@ fn a_job_that_takes_too_much_fails_with_the_limit() {
 }
 
 #[test]
-fn a_job_with_a_limit_of_its_own_stays_in_the_sandbox_of_the_command() {
+fn a_job_with_a_limit_stays_in_the_sandbox_of_the_command() {
     let dir = TestDir::new();
     dir.write("secret", "known");
     dir.write("jobs.toml", "[[job]]\nshell = 'cat secret'\nmemory = '1G'\n");
