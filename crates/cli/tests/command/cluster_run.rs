@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use brigade::Key;
 use brigade::cluster::{Cluster, Requirements};
-use brigade_testkit::processes::are_at_rest;
 use brigade_testkit::{NatsServer, Watchdog};
 
 use crate::common::{PATIENCE, RunOutput, TestDir, is_alive, pids, signal, until};
@@ -213,42 +212,43 @@ fn a_job_of_a_killed_node_is_gone_and_runs_elsewhere() {
 #[test]
 fn the_first_interrupt_cancels_and_the_second_kills() {
     let Some(world) = World::new("interrupts") else { return };
-    let node = world.node("alpha", "1");
+    let _node = world.node("alpha", "1");
     let go = world.dir.fifo("go");
     let line = "echo $$ >> pids; read line < go; echo over";
     let list = ["--json", "--shell", "--", line, ":::", "1", "2", "3"];
-    // Returns the client once it knows that a job runs and has heard of an interrupt.
-    let interrupted = |arguments: &[&str]| {
+    let are_in_the_queue = |jobs: &str| {
+        until("the jobs in the queue", || world.waiting().as_deref() == Some(jobs));
+    };
+    // Returns the client once it knows that a job runs, and the others are cancelled.
+    let interrupted = |arguments: &[&str], jobs| {
         let mut client = world.spawn(arguments);
         let mut events = BufReader::new(client.stdout.take().expect("piped")).lines();
         let mut find = |name| events.any(|line| line.expect("text").contains(name));
         assert!(find("\"started\""));
-        let processes = [client.id(), world.server.pid(), node.0.id()];
-        // The other jobs are in the queue; and later they are cancelled.
-        until("rest", || are_at_rest(&processes));
+        are_in_the_queue(jobs);
         signal(client.id(), "INT");
         assert!(find("\"halting\""));
-        until("rest", || are_at_rest(&processes));
+        are_in_the_queue("1");
         (client, events)
     };
-    let (client, events) = interrupted(&list);
+    let (client, events) = interrupted(&list, "3");
     fs::write(go, "").expect("it has time to finish");
     assert_eq!(events.filter(|line| line.as_ref().is_ok_and(|it| it.contains("over"))).count(), 1);
     assert_eq!(ended(client).status, 130);
     // The node acknowledges a job once its outcome is recorded, and the client may read it first.
-    until("the queue is empty", || world.waiting().as_deref() == Some("0"));
+    are_in_the_queue("0");
     assert_eq!(world.dir.read("pids").lines().count(), 1);
     assert_eq!(world.log().len(), 1, "the others are not in the log");
     // What was cancelled runs when the list is continued.
     world.dir.write("pids", "");
-    let (client, _events) = interrupted(&[&["--resume"], &list[..]].concat());
+    let (client, _events) = interrupted(&[&["--resume"], &list[..]].concat(), "2");
     let running = pids(&world.dir.path("pids"), 1);
     assert!(is_alive(&running[0]));
     signal(client.id(), "INT");
     let ran = ended(client);
     assert_eq!(ran.status, 130, "{}", ran.stderr);
     until("the process is gone", || !is_alive(&running[0]));
-    until("the queue is empty", || world.waiting().as_deref() == Some("0"));
+    are_in_the_queue("0");
     assert_eq!(world.dir.read("pids").lines().count(), 1);
 }
 
