@@ -71,11 +71,13 @@ fn a_task_that_waits_does_not_notice_that_it_is_looked_at() {
                 assert_eq!(result, waits((way, 1)), "seed {seed}, way {way}, task {tasks}");
             }
         }
-        if begin.elapsed().as_secs() >= seconds {
+        // A busy machine needs more rounds: looks in vain would show nothing.
+        if begin.elapsed().as_secs() >= seconds && stacks >= 100 {
             break;
         }
+        let what = format!("{tasks} tasks, {looks} looks, {stacks} stacks");
+        assert!(begin.elapsed() < Duration::from_secs(seconds) + BOUND, "{what}");
     }
-    assert!(stacks > tasks / 2, "{tasks} tasks, {looks} looks, {stacks} stacks");
 }
 
 /// One pool of each kind whose workers are looked at in a different way.
