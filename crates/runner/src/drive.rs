@@ -56,8 +56,6 @@ pub(crate) struct RunConfig {
 /// A run whose attempts run in the place `P`.
 pub(crate) struct Drive<'a, P> {
     machine: Machine,
-    /// The actions of the machine that have not been carried out.
-    actions: Vec<Action>,
     client: &'a mut dyn Client,
     stopper: Stopper,
     /// Number of stop requests that were passed to the machine.
@@ -90,7 +88,9 @@ pub(crate) trait Place: Sized {
     fn halting(&mut self) {}
 
     /// Cleans up after the last attempt.
-    fn finish(drive: &mut Drive<'_, Self>) -> Result<(), RunnerError>;
+    fn finish(_: &mut Drive<'_, Self>) -> Result<(), RunnerError> {
+        Ok(())
+    }
 }
 
 impl<'a, P: Place> Drive<'a, P> {
@@ -104,7 +104,6 @@ impl<'a, P: Place> Drive<'a, P> {
         let start = clock.now();
         Self {
             machine: Machine::new(settings, start),
-            actions: Vec::new(),
             client,
             stopper,
             handled_stops: 0,
@@ -122,12 +121,12 @@ impl<'a, P: Place> Drive<'a, P> {
             // The client is user code, which may fork and return in both processes.
             self.stopper.check_process()?;
             self.report(machine::Event::Ready);
-            if self.actions.is_empty() {
+            if self.machine.actions.is_empty() {
                 let until = self.machine.next_deadline().map(|until| self.clock.in_system(until));
                 P::wait(&mut self, until)?;
             }
-            while !self.actions.is_empty() {
-                for action in mem::take(&mut self.actions) {
+            while !self.machine.actions.is_empty() {
+                for action in mem::take(&mut self.machine.actions) {
                     self.stopper.check_process()?;
                     if matches!(action, Action::Finish) {
                         break 'run;
@@ -167,7 +166,7 @@ impl<'a, P: Place> Drive<'a, P> {
     }
 
     fn report_at(&mut self, time: Monotonic, event: machine::Event) {
-        self.machine.handle(time, event, &mut self.actions);
+        self.machine.handle(time, event);
     }
 
     fn pull(&mut self) {

@@ -2,7 +2,6 @@
 
 mod command;
 mod data;
-mod needs;
 mod parts;
 
 use std::any::Any;
@@ -314,13 +313,6 @@ impl Job {
             Stdin::Stream(stream) => stream.leave(),
             _ => {}
         }
-    }
-
-    /// Returns `canary` with `prelude` to run before it.
-    pub(crate) fn prelude_before(prelude: &str, canary: Self) -> Self {
-        let mut job = canary;
-        job.prelude = Some(prelude.to_owned());
-        job
     }
 }
 

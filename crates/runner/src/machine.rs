@@ -21,7 +21,8 @@ mod stop;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +35,6 @@ use crate::job::Job;
 use crate::limit::Durations;
 use crate::outcome::{Ending, Outcome};
 
-use canary::Canaries;
 pub(crate) use event::{Action, Event};
 pub(crate) use exit::Verdict;
 pub(crate) use settings::Settings;
@@ -42,7 +42,12 @@ use stop::{EndAttempt, EndRun};
 
 pub(crate) struct Machine {
     settings: Settings,
-    phase: Phase,
+    /// The time of the event that is being handled.
+    now: Monotonic,
+    /// The actions to carry out.
+    pub(crate) actions: Vec<Action>,
+    /// `true` if nothing more starts.
+    is_draining: bool,
     supply: SupplyState,
     waiting: VecDeque<Attempt>,
     /// Attempts in the pause after the one before, by its end and the number of the job.
@@ -54,7 +59,9 @@ pub(crate) struct Machine {
     stopping: Option<Escalation<EndRun, 3>>,
     /// The timer of that escalation.
     stop_timer: Option<TimerKey>,
-    canaries: Canaries,
+    /// The preludes with which a canary has passed.
+    passed: HashSet<Option<String>>,
+    is_canary_running: bool,
     durations: Durations,
     finished: Finished,
     /// `true` if the next job may find cores. After a failed attempt to start it, `false` until
@@ -108,13 +115,6 @@ enum EndCause {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Running,
-    /// Nothing more starts.
-    Draining,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SupplyState {
     Open,
     /// The client has no job yet, and will wake the runner.
@@ -133,7 +133,7 @@ impl Machine {
     pub(crate) fn new(settings: Settings, now: Monotonic) -> Self {
         let slots = settings.slots.get();
         let mut machine = Self {
-            phase: Phase::Running,
+            is_draining: false,
             supply: SupplyState::Open,
             waiting: VecDeque::new(),
             paused: BTreeMap::new(),
@@ -142,24 +142,28 @@ impl Machine {
             timers: TimerHeap::new(),
             stopping: None,
             stop_timer: None,
-            canaries: Canaries::default(),
+            passed: HashSet::new(),
+            is_canary_running: false,
             durations: Durations::new(),
             finished: Finished::default(),
             has_room: true,
             reported: None,
+            now,
+            actions: Vec::new(),
             not_before: now,
             next_number: 1,
             supplied: 0,
             settings,
         };
-        machine.arm_tick(now);
+        machine.arm_tick();
         machine
     }
 
-    /// Handles an event, and appends the actions to carry out.
-    pub(crate) fn handle(&mut self, now: Monotonic, event: Event, out: &mut Vec<Action>) {
+    /// Handles an event of this time, and appends to [`actions`](Self::actions).
+    pub(crate) fn handle(&mut self, now: Monotonic, event: Event) {
+        self.now = now;
         match event {
-            Event::Ready => self.proceed(now, out),
+            Event::Ready => self.proceed(),
             Event::Supplied { job, remaining } => self.supplied(*job, remaining),
             Event::SupplyLater => self.supply = SupplyState::Later,
             Event::SupplyEnded => {
@@ -168,15 +172,15 @@ impl Machine {
             }
             Event::SupplyWoken => self.supply_woken(),
             Event::CoresFreed => self.has_room = true,
-            Event::Started(slot, attempt) => self.started(slot, attempt, now),
+            Event::Started(slot, attempt) => self.started(slot, attempt),
             Event::StartFailed(slot, attempt, failure) => {
-                self.start_failed(slot, attempt, failure, now, out);
+                self.start_failed(slot, attempt, failure);
             }
             Event::NoCores(slot, attempt) => {
                 self.put_back(slot, attempt);
                 // Else the next job may wait for those of the running ones.
                 if self.running() == 0 {
-                    self.report(Need::Cores, out);
+                    self.report(Need::Cores);
                 }
             }
             Event::NoRoom(slot, attempt) => self.put_back(slot, attempt),
@@ -184,16 +188,16 @@ impl Machine {
                 self.put_back(slot, attempt);
                 self.has_room = true;
                 self.not_before = self.not_before.max(until);
-                self.report(need, out);
+                self.report(need);
             }
-            Event::Ended(slot, ending) => self.ended(slot, ending, now, out),
-            Event::Reported { slot, ending, wall } => self.reported(slot, ending, wall, now, out),
-            Event::Withdrawn(slot) => self.withdrawn(slot, now, out),
-            Event::InputFailed(number) => self.input_failed(number, now, out),
-            Event::Stop => self.stop(now, out),
-            Event::Suspend => self.suspend(out),
-            Event::Resumed => self.signal_all(Signal::Continue, out),
-            Event::Drain(reason) => self.drain(reason, out),
+            Event::Ended(slot, ending) => self.ended(slot, ending),
+            Event::Reported { slot, ending, wall } => self.reported(slot, ending, wall),
+            Event::Withdrawn(slot) => self.withdrawn(slot),
+            Event::InputFailed(number) => self.input_failed(number),
+            Event::Stop => self.stop(),
+            Event::Suspend => self.suspend(),
+            Event::Resumed => self.signal_all(Signal::Continue),
+            Event::Drain(reason) => self.drain(reason),
         }
     }
 
@@ -206,39 +210,41 @@ impl Machine {
     }
 
     /// Carries on with the run: timers first, then the next job.
-    fn proceed(&mut self, now: Monotonic, out: &mut Vec<Action>) {
-        self.fire_timers(now, out);
-        if !out.is_empty() {
+    fn proceed(&mut self) {
+        self.fire_timers();
+        if !self.actions.is_empty() {
             return;
         }
-        self.end_pauses(now);
+        self.end_pauses();
         let is_idle = self.running() == 0;
         if self.may_start() {
             match (self.waiting.is_empty(), self.supply) {
-                (true, SupplyState::Open) => out.push(Action::Pull),
+                (true, SupplyState::Open) => self.actions.push(Action::Pull),
                 (true, SupplyState::Ended) if is_idle && self.paused.is_empty() => {
-                    out.push(Action::Finish);
+                    self.actions.push(Action::Finish);
                 }
-                (false, _) if now >= self.not_before => self.start_next(out),
+                (false, _) if self.now >= self.not_before => self.start_next(),
                 // A job arrives or ends first, or the delay between two starts.
                 _ => {}
             }
-        } else if self.phase == Phase::Draining {
+        } else if self.is_draining {
             // Now and not at the end: a running job may wait for one that will not start.
-            let paused = std::mem::take(&mut self.paused).into_values();
-            let attempts = self.waiting.drain(..).chain(paused);
-            let verdicts = attempts.map(|attempt| Self::give_up(attempt, now));
-            out.extend(verdicts.map(|verdict| Action::Conclude(None, verdict)));
-            if out.is_empty() && is_idle {
-                out.push(Action::Finish);
+            let paused = mem::take(&mut self.paused).into_values();
+            let attempts: Vec<Attempt> = self.waiting.drain(..).chain(paused).collect();
+            for attempt in attempts {
+                self.give_up(attempt);
+            }
+            if self.actions.is_empty() && is_idle {
+                self.actions.push(Action::Finish);
             }
         }
     }
 
     /// Lets the attempts whose pause is over wait for a slot. They go to the back of the queue: a
     /// wide job at the front must not wait for retries of narrow ones.
-    fn end_pauses(&mut self, now: Monotonic) {
-        while let Some(entry) = self.paused.first_entry().filter(|entry| entry.key().0 <= now) {
+    fn end_pauses(&mut self) {
+        while let Some(entry) = self.paused.first_entry().filter(|entry| entry.key().0 <= self.now)
+        {
             self.waiting.push_back(entry.remove());
         }
     }
@@ -273,7 +279,7 @@ impl Machine {
     fn put_back(&mut self, slot: usize, attempt: Attempt) {
         self.free.insert(slot);
         if attempt.is_canary {
-            self.canaries.put_back();
+            self.is_canary_running = false;
         } else {
             self.waiting.push_front(attempt);
         }
@@ -281,22 +287,22 @@ impl Machine {
     }
 
     /// Reports what is missing, once until a job starts.
-    fn report(&mut self, need: Need, out: &mut Vec<Action>) {
+    fn report(&mut self, need: Need) {
         if self.reported != Some(need) {
             self.reported = Some(need);
-            out.push(Action::Notify(Notice::Waiting { need }));
+            self.actions.push(Action::Notify(Notice::Waiting { need }));
         }
     }
 
-    fn started(&mut self, slot: usize, attempt: Attempt, now: Monotonic) {
+    fn started(&mut self, slot: usize, attempt: Attempt) {
         let limit = self.limit_of(&attempt);
-        let escalation = self.escalation_of_attempt(now, limit);
+        let escalation = self.escalation_of_attempt(limit);
         let mut running =
-            Running { attempt, started: now, limit, escalation, timer: None, ending: None };
+            Running { attempt, started: self.now, limit, escalation, timer: None, ending: None };
         running.update_timer(&mut self.timers, slot);
         self.slots[slot] = Some(running);
         self.reported = None;
-        self.not_before = self.not_before.max(now.saturating_add(self.settings.delay));
+        self.not_before = self.not_before.max(self.now.saturating_add(self.settings.delay));
     }
 
     /// Returns the number of running attempts.
@@ -305,25 +311,21 @@ impl Machine {
     }
 
     /// Starts no more jobs; running ones may finish.
-    fn drain(&mut self, reason: Reason, out: &mut Vec<Action>) {
-        if self.phase == Phase::Running {
-            self.phase = Phase::Draining;
-            out.push(Action::Notify(Notice::Halting(reason)));
+    fn drain(&mut self, reason: Reason) {
+        if !mem::replace(&mut self.is_draining, true) {
+            self.actions.push(Action::Notify(Notice::Halting(reason)));
         }
     }
 
     /// Returns `true` if a waiting job may start now, apart from the delay between starts.
     fn may_start(&self) -> bool {
-        self.phase == Phase::Running
-            && self.has_room
-            && !self.free.is_empty()
-            && !self.canaries.is_running()
+        !self.is_draining && self.has_room && !self.free.is_empty() && !self.is_canary_running
     }
 
-    fn start_next(&mut self, out: &mut Vec<Action>) {
+    fn start_next(&mut self) {
         let next = self.canary_for_next().or_else(|| self.waiting.pop_front());
         if let (Some(attempt), Some(slot)) = (next, self.free.pop_first()) {
-            out.push(Action::Start(slot, attempt));
+            self.actions.push(Action::Start(slot, attempt));
         }
     }
 
@@ -340,22 +342,22 @@ impl Machine {
             .or_else(|| self.settings.limit.and_then(|limit| self.durations.limit(limit)))
     }
 
-    fn fire_timers(&mut self, now: Monotonic, out: &mut Vec<Action>) {
-        while let Some(fired) = self.timers.expire(now) {
+    fn fire_timers(&mut self) {
+        while let Some(fired) = self.timers.expire(self.now) {
             match fired.value {
-                Timer::Slot(slot) => self.slot_timer(slot, now, out),
-                Timer::Stop => self.stop_timer(now, out),
+                Timer::Slot(slot) => self.slot_timer(slot),
+                Timer::Stop => self.stop_timer(),
                 Timer::Tick => {
-                    out.push(Action::Notify(Notice::Tick));
-                    self.arm_tick(now);
+                    self.actions.push(Action::Notify(Notice::Tick));
+                    self.arm_tick();
                 }
             }
         }
     }
 
-    fn arm_tick(&mut self, now: Monotonic) {
+    fn arm_tick(&mut self) {
         if let Some(tick) = self.settings.tick {
-            self.timers.arm(now.saturating_add(tick), Timer::Tick);
+            self.timers.arm(self.now.saturating_add(tick), Timer::Tick);
         }
     }
 }

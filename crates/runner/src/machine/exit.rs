@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 
-use super::{Action, Attempt, EndCause, Machine, Phase, Running, SupplyState, Timer};
+use super::{Action, Attempt, EndCause, Machine, Running, SupplyState, Timer};
 use crate::halt::HaltWhen;
 use crate::limit::Limit;
 use crate::outcome::{Ending, StartFailure};
@@ -35,15 +35,9 @@ impl Verdict {
 
 impl Machine {
     /// Handles the end of an attempt: its ending as far as its process shows it.
-    pub(super) fn ended(
-        &mut self,
-        slot: usize,
-        seen: Ending,
-        now: Monotonic,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn ended(&mut self, slot: usize, seen: Ending) {
         let Some(running) = self.release(slot) else { return };
-        let wall = now.saturating_since(running.started);
+        let wall = self.now.saturating_since(running.started);
         let ending = match running.ending {
             _ if seen == Ending::NotKilled => seen,
             Some(EndCause::TimedOut(limit)) => Ending::TimedOut { limit },
@@ -55,7 +49,7 @@ impl Machine {
             self.durations.record(wall);
             self.follow_median();
         }
-        self.judge(slot, running.attempt, ending, wall, now, out);
+        self.judge(slot, running.attempt, ending, wall);
     }
 
     /// Frees the slot of an attempt that is over.
@@ -68,63 +62,41 @@ impl Machine {
     }
 
     /// Handles the ending of an attempt that ran elsewhere.
-    pub(super) fn reported(
-        &mut self,
-        slot: usize,
-        ending: Ending,
-        wall: Duration,
-        now: Monotonic,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn reported(&mut self, slot: usize, ending: Ending, wall: Duration) {
         if let Some(running) = self.release(slot) {
-            self.judge(slot, running.attempt, ending, wall, now, out);
+            self.judge(slot, running.attempt, ending, wall);
         }
     }
 
     /// Handles an attempt that was withdrawn before it began elsewhere.
-    pub(super) fn withdrawn(&mut self, slot: usize, now: Monotonic, out: &mut Vec<Action>) {
+    pub(super) fn withdrawn(&mut self, slot: usize) {
         if let Some(running) = self.release(slot) {
-            out.push(Action::Conclude(None, Self::give_up(running.attempt, now)));
+            self.give_up(running.attempt);
         }
     }
 
     /// Handles an attempt that could not be started.
-    pub(super) fn start_failed(
-        &mut self,
-        slot: usize,
-        attempt: Attempt,
-        failure: StartFailure,
-        now: Monotonic,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn start_failed(&mut self, slot: usize, attempt: Attempt, failure: StartFailure) {
         self.free.insert(slot);
         self.has_room = true;
-        self.judge(slot, attempt, Ending::NotStarted(failure), Duration::ZERO, now, out);
+        self.judge(slot, attempt, Ending::NotStarted(failure), Duration::ZERO);
     }
 
     /// Decides about a retry and about halting, and has the end of the attempt reported.
-    fn judge(
-        &mut self,
-        slot: usize,
-        attempt: Attempt,
-        ending: Ending,
-        wall: Duration,
-        now: Monotonic,
-        out: &mut Vec<Action>,
-    ) {
+    fn judge(&mut self, slot: usize, attempt: Attempt, ending: Ending, wall: Duration) {
         if attempt.is_canary {
             let (prelude, passed) = (attempt.job.prelude.clone(), ending.is_success());
-            let verdict = Verdict::new(attempt, ending, now, wall);
-            out.push(Action::Conclude(Some(slot), verdict));
-            return self.canary_ended(prelude, passed, out);
+            let verdict = Verdict::new(attempt, ending, self.now, wall);
+            self.actions.push(Action::Conclude(Some(slot), verdict));
+            return self.canary_ended(prelude, passed);
         }
         let retries = attempt.job.retries.unwrap_or(self.settings.retry.retries());
-        let is_retried =
-            self.phase == Phase::Running && ending.is_worth_a_retry() && attempt.nth <= retries;
-        let mut verdict = Verdict { is_retried, ..Verdict::new(attempt, ending, now, wall) };
+        let is_retried = !self.is_draining && ending.is_worth_a_retry() && attempt.nth <= retries;
+        let mut verdict = Verdict { is_retried, ..Verdict::new(attempt, ending, self.now, wall) };
         if is_retried {
             let (attempt, previous) = (verdict.attempt.clone(), Some(verdict.ending.clone()));
-            let due = now.saturating_add(self.settings.retry.pause(attempt.nth, attempt.number));
+            let due =
+                self.now.saturating_add(self.settings.retry.pause(attempt.nth, attempt.number));
             let next = Attempt { nth: attempt.nth + 1, previous, ..attempt };
             self.paused.insert((due, next.number), next);
         } else {
@@ -136,32 +108,32 @@ impl Machine {
                 self.finished.failed += 1;
             }
             verdict.is_decisive = self.is_halt_reached();
-            verdict.is_halting = verdict.is_decisive && self.halt(now, out);
+            verdict.is_halting = verdict.is_decisive && self.halt();
         }
-        out.push(Action::Conclude(Some(slot), verdict));
+        self.actions.push(Action::Conclude(Some(slot), verdict));
     }
 
     /// Concludes an attempt that the run will not make any more.
-    pub(super) fn give_up(mut attempt: Attempt, now: Monotonic) -> Verdict {
+    pub(super) fn give_up(&mut self, mut attempt: Attempt) {
         let ending = attempt.previous.take().unwrap_or(Ending::Stopped);
         attempt.nth -= 1;
-        Verdict::new(attempt, ending, now, Duration::ZERO)
+        let verdict = Verdict::new(attempt, ending, self.now, Duration::ZERO);
+        self.actions.push(Action::Conclude(None, verdict));
     }
 
     /// Returns `true` if the last outcome met the halt policy.
     fn is_halt_reached(&self) -> bool {
-        self.phase == Phase::Running
-            && self.settings.halt.is_some_and(|halt| halt.is_reached(self.finished))
+        !self.is_draining && self.settings.halt.is_some_and(|halt| halt.is_reached(self.finished))
     }
 
     /// Starts no more jobs, and ends running ones if the policy says so. Returns `false` if no job
     /// was affected. The driver reports that together with the outcome that met the policy.
-    fn halt(&mut self, now: Monotonic, out: &mut Vec<Action>) -> bool {
-        self.phase = Phase::Draining;
+    fn halt(&mut self) -> bool {
+        self.is_draining = true;
         let is_now = self.settings.halt.is_some_and(|halt| halt.when == HaltWhen::Now);
         if is_now {
             for slot in 0..self.slots.len() {
-                self.terminate(slot, EndCause::Stopped, now, out);
+                self.terminate(slot, EndCause::Stopped);
             }
         }
         // Without a known total, the client may have more jobs.

@@ -11,10 +11,10 @@
 
 use std::time::Duration;
 
-use brigade_base::{Escalation, Monotonic, TimerHeap};
+use brigade_base::{Escalation, TimerHeap};
 use brigade_sys::process::Signal;
 
-use super::{Action, EndCause, Machine, Notice, Phase, Running, Timer};
+use super::{Action, EndCause, Machine, Notice, Running, Timer};
 use crate::event::Reason;
 
 /// A step that ends an attempt.
@@ -48,7 +48,6 @@ impl Machine {
     /// Returns the escalation of an attempt that starts now. Without a limit, it rests.
     pub(super) fn escalation_of_attempt(
         &self,
-        now: Monotonic,
         limit: Option<Duration>,
     ) -> Escalation<EndAttempt, 3> {
         let steps = [
@@ -56,7 +55,7 @@ impl Machine {
             (self.settings.kill_grace, EndAttempt::Kill),
             (AFTER_KILL, EndAttempt::Abandon),
         ];
-        let mut escalation = Escalation::new(now, steps);
+        let mut escalation = Escalation::new(self.now, steps);
         if limit.is_none() {
             escalation.reschedule(None);
         }
@@ -64,16 +63,16 @@ impl Machine {
     }
 
     /// Handles a request to stop the run. The second one kills all jobs immediately.
-    pub(super) fn stop(&mut self, now: Monotonic, out: &mut Vec<Action>) {
+    pub(super) fn stop(&mut self) {
         if let Some(stopping) = &mut self.stopping {
-            if stopping.skip_to(now, EndRun::Kill) {
+            if stopping.skip_to(self.now, EndRun::Kill) {
                 self.timers.set(&mut self.stop_timer, None, Timer::Stop);
-                self.kill_all(now, out);
+                self.kill_all();
             }
             return;
         }
-        self.phase = Phase::Draining;
-        out.push(Action::Notify(Notice::Halting(Reason::Stopped)));
+        self.is_draining = true;
+        self.actions.push(Action::Notify(Notice::Halting(Reason::Stopped)));
         for (slot, running) in self.slots.iter_mut().enumerate() {
             if let Some(running) = running.as_mut().filter(|running| running.ending.is_none()) {
                 running.ending = Some(EndCause::Stopped);
@@ -82,49 +81,49 @@ impl Machine {
                 running.update_timer(&mut self.timers, slot);
             }
         }
-        self.signal_all(Signal::Interrupt, out);
+        self.signal_all(Signal::Interrupt);
         let steps = [
             (AFTER_INTERRUPT, EndRun::CountDown),
             (self.settings.stop_grace, EndRun::Terminate),
             (AFTER_TERMINATE, EndRun::Kill),
         ];
-        let stopping = self.stopping.insert(Escalation::new(now, steps));
+        let stopping = self.stopping.insert(Escalation::new(self.now, steps));
         self.timers.set(&mut self.stop_timer, stopping.next_deadline(), Timer::Stop);
     }
 
     /// Handles the timer of a stopped run.
-    pub(super) fn stop_timer(&mut self, now: Monotonic, out: &mut Vec<Action>) {
+    pub(super) fn stop_timer(&mut self) {
         self.stop_timer = None;
         let Some(stopping) = &mut self.stopping else { return };
-        let step = stopping.advance(now);
+        let step = stopping.advance(self.now);
         let mut due = stopping.next_deadline();
         match step {
             // Between the steps, the timer goes off for the countdown only.
             Some(EndRun::CountDown) | None => {
-                let left = due.map_or(Duration::ZERO, |due| due.saturating_since(now));
-                self.count_down(left, out);
-                due = Some(now.saturating_add(left.min(COUNTDOWN)));
+                let left = due.map_or(Duration::ZERO, |due| due.saturating_since(self.now));
+                self.count_down(left);
+                due = Some(self.now.saturating_add(left.min(COUNTDOWN)));
             }
             Some(EndRun::Terminate) => {
-                self.signal_all(Signal::Terminate, out);
-                self.notify_signalled("SIGTERM", out);
+                self.signal_all(Signal::Terminate);
+                self.notify_signalled("SIGTERM");
             }
-            Some(EndRun::Kill) => self.kill_all(now, out),
+            Some(EndRun::Kill) => self.kill_all(),
         }
         self.timers.set(&mut self.stop_timer, due, Timer::Stop);
     }
 
     /// Handles the timer of an attempt.
-    pub(super) fn slot_timer(&mut self, slot: usize, now: Monotonic, out: &mut Vec<Action>) {
+    pub(super) fn slot_timer(&mut self, slot: usize) {
         let Some(running) = &mut self.slots[slot] else { return };
         running.timer = None;
-        let step = running.escalation.advance(now);
+        let step = running.escalation.advance(self.now);
         running.update_timer(&mut self.timers, slot);
         let Some(step) = step else { return };
         if step == EndAttempt::Terminate {
             running.ending = running.limit.map(EndCause::TimedOut);
         }
-        out.push(match step {
+        self.actions.push(match step {
             EndAttempt::Terminate => Action::Signal(slot, Signal::Terminate),
             EndAttempt::Kill => Action::Signal(slot, Signal::Kill),
             EndAttempt::Abandon => Action::Abandon(slot),
@@ -132,71 +131,66 @@ impl Machine {
     }
 
     /// Sends SIGTERM to the attempt on a slot, and SIGKILL after the grace.
-    pub(super) fn terminate(
-        &mut self,
-        slot: usize,
-        cause: EndCause,
-        now: Monotonic,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn terminate(&mut self, slot: usize, cause: EndCause) {
         let Some(running) = self.slots[slot].as_mut().filter(|running| running.ending.is_none())
         else {
             return;
         };
         running.ending = Some(cause);
-        running.escalation.skip_to(now, EndAttempt::Terminate);
+        running.escalation.skip_to(self.now, EndAttempt::Terminate);
         running.update_timer(&mut self.timers, slot);
-        out.push(Action::Signal(slot, Signal::Terminate));
+        self.actions.push(Action::Signal(slot, Signal::Terminate));
     }
 
     /// Ends the job with this number, whose input cannot be read.
-    pub(super) fn input_failed(&mut self, number: u64, now: Monotonic, out: &mut Vec<Action>) {
+    pub(super) fn input_failed(&mut self, number: u64) {
         let is_it = |running: &Running| running.attempt.number == number;
         let slot = self.slots.iter().position(|running| running.as_ref().is_some_and(is_it));
         if let Some(slot) = slot {
-            self.terminate(slot, EndCause::Stopped, now, out);
+            self.terminate(slot, EndCause::Stopped);
         }
     }
 
-    fn kill(&mut self, slot: usize, now: Monotonic, out: &mut Vec<Action>) {
+    fn kill(&mut self, slot: usize) {
         let Some(running) = &mut self.slots[slot] else { return };
-        if running.escalation.skip_to(now, EndAttempt::Kill) {
+        if running.escalation.skip_to(self.now, EndAttempt::Kill) {
             running.update_timer(&mut self.timers, slot);
-            out.push(Action::Signal(slot, Signal::Kill));
+            self.actions.push(Action::Signal(slot, Signal::Kill));
         }
     }
 
-    fn count_down(&self, left: Duration, out: &mut Vec<Action>) {
+    fn count_down(&mut self, left: Duration) {
         if self.running() > 0 && !left.is_zero() {
-            out.push(Action::Notify(Notice::Grace { running: self.running(), left }));
+            let running = self.running();
+            self.actions.push(Action::Notify(Notice::Grace { running, left }));
         }
     }
 
-    fn kill_all(&mut self, now: Monotonic, out: &mut Vec<Action>) {
+    fn kill_all(&mut self) {
         if self.running() > 0 {
-            self.notify_signalled("SIGKILL", out);
+            self.notify_signalled("SIGKILL");
         }
         for slot in 0..self.slots.len() {
-            self.kill(slot, now, out);
+            self.kill(slot);
         }
     }
 
     /// Handles a request to pause: Ctrl-Z must stop the jobs as well, which are not in the
     /// terminal's group. The driver stops the time of the machine meanwhile, so that no limit
     /// passes.
-    pub(super) fn suspend(&mut self, out: &mut Vec<Action>) {
-        self.signal_all(Signal::Stop, out);
-        out.push(Action::Suspend);
+    pub(super) fn suspend(&mut self) {
+        self.signal_all(Signal::Stop);
+        self.actions.push(Action::Suspend);
     }
 
-    pub(super) fn signal_all(&self, signal: Signal, out: &mut Vec<Action>) {
+    pub(super) fn signal_all(&mut self, signal: Signal) {
         let running = self.slots.iter().enumerate().filter(|(_, running)| running.is_some());
-        out.extend(running.map(|(slot, _)| Action::Signal(slot, signal)));
+        self.actions.extend(running.map(|(slot, _)| Action::Signal(slot, signal)));
     }
 
-    fn notify_signalled(&self, signal: &'static str, out: &mut Vec<Action>) {
+    fn notify_signalled(&mut self, signal: &'static str) {
         let running = self.running();
-        out.push(Action::Notify(Notice::Signalled { running, signal }));
+        self.actions.push(Action::Notify(Notice::Signalled { running, signal }));
     }
 }
 
