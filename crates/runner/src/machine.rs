@@ -92,6 +92,18 @@ impl Attempt {
     pub(crate) fn outcome(&self) -> Outcome {
         Outcome::not_started(self.number, Arc::clone(&self.job))
     }
+
+    /// Returns the event of its start: on a slot, and at a time since the start of the run.
+    pub(crate) fn started(
+        &self,
+        slot: usize,
+        host: Option<Arc<str>>,
+        (pid, cores): (u32, Vec<u32>),
+        at: Duration,
+    ) -> Notice {
+        let (number, job, attempt) = (self.number, Arc::clone(&self.job), self.nth);
+        Notice::Started { number, job, attempt, slot: slot + 1, host, pid, cores, at }
+    }
 }
 
 #[derive(Debug)]

@@ -139,7 +139,8 @@ fn whole(captured: &Captured) -> io::Result<Vec<u8>> {
 }
 
 /// The result of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Ending {
     /// It exited with this code.
@@ -151,24 +152,27 @@ pub enum Ending {
         /// The limit.
         limit: Duration,
     },
-    /// It exceeded a limit on a resource, and was ended by the kernel.
-    LimitExceeded {
-        /// The limit.
-        limit: Limit,
-    },
-    /// It was ended because the run stopped.
-    Stopped,
     /// It could not be started.
     NotStarted(StartFailure),
     /// It is still running: it was killed, but belongs to another user or waits for a device. The
     /// runner no longer watches it.
     NotKilled,
+    /// It exceeded a limit on a resource, and was ended by the kernel.
+    LimitExceeded {
+        /// The limit.
+        #[cfg_attr(feature = "report", serde(with = "limit_parts"))]
+        limit: Limit,
+    },
+    /// It was ended because the run stopped.
+    #[default]
+    Stopped,
     /// It ran on a cluster, and what ran it is gone: nobody knows how it ended. The reason.
     Lost(String),
 }
 
 /// The reason why an attempt could not be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize))]
 pub struct StartFailure {
     /// The operation that failed and the reason, for people.
     pub message: String,
@@ -176,7 +180,26 @@ pub struct StartFailure {
     /// be executed.
     pub code: i32,
     /// `true` if it lacked only resources that other jobs return when they end.
+    #[cfg_attr(feature = "report", serde(skip))]
     pub(crate) is_shortage: bool,
+}
+
+/// Limits as another process gets them.
+#[cfg(feature = "report")]
+mod limit_parts {
+    use brigade_sandbox::Limit;
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::{Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(limit: &Limit, to: S) -> Result<S::Ok, S::Error> {
+        limit.to_parts().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Limit, D::Error> {
+        let (kind, number) = Deserialize::deserialize(from)?;
+        let unknown = || D::Error::custom("it exceeded a limit that this version does not know");
+        Limit::from_parts(kind, number).ok_or_else(unknown)
+    }
 }
 
 impl Ending {

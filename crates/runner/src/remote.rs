@@ -1,7 +1,7 @@
 //! Jobs that run on other machines: the interface to whatever runs them.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::job::Job;
 use crate::outcome::Ending;
@@ -67,17 +67,18 @@ pub enum News {
     },
 }
 
-/// The end of an attempt that ran elsewhere.
-#[derive(Debug)]
+/// The end of an attempt that ran elsewhere. In the default, only the ending is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize))]
 pub struct RemoteReport {
+    /// The host that it ran on; empty if it is not known.
+    pub host: String,
+    /// The number of its slot on the host, from 1; 0 if it is not known.
+    pub slot: u32,
     /// The result.
     pub ending: Ending,
-    /// The host that it ran on, if it is known.
-    pub host: Option<Arc<str>>,
-    /// The number of its slot on the host, from 1.
-    pub slot: Option<usize>,
-    /// The time of day at its start, by the clock of the host.
-    pub started_at: SystemTime,
+    /// Its start, by the clock of the host: the time since 1970. Zero if it is not known.
+    pub started_at: Duration,
     /// Its duration.
     pub wall: Duration,
     /// Processor time in user mode.
@@ -97,18 +98,10 @@ pub struct RemoteReport {
 impl RemoteReport {
     /// Creates the report of an attempt of which only the ending is known.
     pub fn new(ending: Ending) -> Self {
-        Self {
-            ending,
-            host: None,
-            slot: None,
-            started_at: SystemTime::UNIX_EPOCH,
-            wall: Duration::ZERO,
-            user: Duration::ZERO,
-            system: Duration::ZERO,
-            peak_memory: None,
-            cores: Vec::new(),
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-        }
+        Self { ending, ..Self::default() }
+    }
+
+    pub(crate) fn known_host(&self) -> Option<Arc<str>> {
+        (!self.host.is_empty()).then(|| self.host.as_str().into())
     }
 }

@@ -4,11 +4,11 @@
 //! gone when the job is over, when the worker is killed, and when the node is.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
+use std::{fs, io};
 
 use brigade::runner::{
     self, Builder, Command, Confinement, Ending, Job, Limit, Output, RemoteReport, Runner,
@@ -18,12 +18,13 @@ use brigade::{Key, worker};
 use brigade_base::stable_hash;
 use serde::{Deserialize, Serialize};
 
+use super::tasks::Settings;
 use crate::arguments::{LimitOptions, SandboxOptions};
 use crate::confine;
 use crate::each::Each;
 
 /// The function. Its version changes with the types.
-pub(crate) static COMMAND: Key<RemoteCommand, CommandReport> =
+pub(crate) static COMMAND: Key<RemoteCommand, RemoteReport> =
     Key::new("brigade/command/1", |command: RemoteCommand| command.run());
 
 /// The label of nodes that run commands, which is reserved for them.
@@ -48,39 +49,8 @@ pub(crate) struct RemoteCommand {
     folder: Option<Vec<u8>>,
     creates_folder: bool,
     slot_marker: Option<Vec<u8>>,
-    limit: Option<Duration>,
+    pub(super) limit: Option<Duration>,
     nice: i32,
-}
-
-/// The end of a job on a node.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CommandReport {
-    host: String,
-    slot: u32,
-    end: End,
-    /// Time since 1970, by the clock of the node.
-    started_at: Duration,
-    wall: Duration,
-    user: Duration,
-    system: Duration,
-    peak_memory: Option<u64>,
-    cores: Vec<u32>,
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-enum End {
-    Exited(i32),
-    Signalled(i32),
-    TimedOut(Duration),
-    NotStarted {
-        message: String,
-        code: i32,
-    },
-    NotKilled,
-    /// The kind of the limit, and the number.
-    LimitExceeded(u8, u64),
 }
 
 /// The exit code of a shell for a file that it may not execute.
@@ -112,13 +82,8 @@ impl RemoteCommand {
         stable_hash(bytes)
     }
 
-    /// Returns a job as nodes need it.
-    pub(crate) fn of(
-        number: u64,
-        job: &Job,
-        limit: Option<Duration>,
-        (nice, creates_folder): (i32, bool),
-    ) -> Result<Self, String> {
+    /// Returns a job as nodes need it, without a time limit.
+    pub(super) fn of(number: u64, job: &Job, settings: &Settings) -> Result<Self, String> {
         if *job.standard_input() != runner::Stdin::Null {
             return Err(
                 "it has standard input, which is not sent to nodes; let it read a file there"
@@ -144,62 +109,48 @@ impl RemoteCommand {
                 .map(|(name, value)| (bytes(name), bytes(value)))
                 .collect(),
             folder: job.folder_path().map(|folder| bytes(folder.as_os_str())),
-            creates_folder,
+            creates_folder: settings.creates_folders,
             slot_marker: job.slot_marker_text().map(bytes),
-            limit,
-            nice,
+            limit: None,
+            nice: settings.nice,
         })
     }
 
-    fn run(self) -> CommandReport {
-        let (limit, nice) = (self.limit, self.nice);
-        let cores = worker::cores().unwrap_or_default();
-        let result = self.job(cores).and_then(|job| {
-            let confinement = CONFINEMENT.get().cloned().transpose()?.flatten();
-            let builder = Runner::builder()
-                .unpinned()
-                .jobs(1)
-                .output(Output::Whole)
-                .nice(nice)
-                .each(limit.map(Limit::Fixed), Builder::limit)
-                .each(confinement, Builder::confinement);
-            let runner = builder.adopt_orphans().build().map_err(|error| error.to_string())?;
-            let outcome = runner.run_all([job]).map_err(|error| error.to_string())?.pop();
-            let outcome = outcome.ok_or("the job has no outcome")?;
-            let read = |stream: std::io::Result<Vec<u8>>| stream.map_err(|error| error.to_string());
-            let (stdout, stderr) = (read(outcome.stdout())?, read(outcome.stderr())?);
-            Ok((outcome, stdout, stderr))
+    fn run(self) -> RemoteReport {
+        let report = self.report().unwrap_or_else(|message| {
+            let failure = StartFailure::reported(message, CANNOT_EXECUTE);
+            RemoteReport::new(Ending::NotStarted(failure))
         });
         let host = HOST.get().cloned().unwrap_or_default();
-        let cores = cores.to_vec();
-        match result {
-            Ok((outcome, stdout, stderr)) => CommandReport {
-                host,
-                slot: own_slot(),
-                end: End::of(outcome.ending),
-                started_at: since_1970(outcome.started_at),
-                wall: outcome.wall,
-                user: outcome.user,
-                system: outcome.system,
-                peak_memory: outcome.peak_memory,
-                cores,
-                stdout,
-                stderr,
-            },
-            Err(message) => CommandReport {
-                host,
-                slot: own_slot(),
-                end: End::NotStarted { message, code: CANNOT_EXECUTE },
-                started_at: Duration::ZERO,
-                wall: Duration::ZERO,
-                user: Duration::ZERO,
-                system: Duration::ZERO,
-                peak_memory: None,
-                cores,
-                stdout: Vec::new(),
-                stderr: Vec::new(),
-            },
-        }
+        let cores = worker::cores().unwrap_or_default().to_vec();
+        RemoteReport { host, slot: own_slot(), cores, ..report }
+    }
+
+    fn report(self) -> Result<RemoteReport, String> {
+        let (limit, nice) = (self.limit, self.nice);
+        let job = self.job(worker::cores().unwrap_or_default())?;
+        let confinement = CONFINEMENT.get().cloned().transpose()?.flatten();
+        let builder = Runner::builder()
+            .unpinned()
+            .jobs(1)
+            .output(Output::Whole)
+            .nice(nice)
+            .each(limit.map(Limit::Fixed), Builder::limit)
+            .each(confinement, Builder::confinement);
+        let runner = builder.adopt_orphans().build().map_err(|error| error.to_string())?;
+        let outcome = runner.run_all([job]).map_err(|error| error.to_string())?.pop();
+        let outcome = outcome.ok_or("the job has no outcome")?;
+        let read = |stream: io::Result<Vec<u8>>| stream.map_err(|error| error.to_string());
+        Ok(RemoteReport {
+            started_at: outcome.started_at.duration_since(UNIX_EPOCH).unwrap_or_default(),
+            wall: outcome.wall,
+            user: outcome.user,
+            system: outcome.system,
+            peak_memory: outcome.peak_memory,
+            stdout: read(outcome.stdout())?,
+            stderr: read(outcome.stderr())?,
+            ..RemoteReport::new(outcome.ending)
+        })
     }
 
     /// Returns the job as the runner of this worker needs it.
@@ -208,11 +159,7 @@ impl RemoteCommand {
         let mut words = self.words.into_iter().map(OsString::from_vec);
         let program = words.next().ok_or("the command has no words")?;
         let marker = self.slot_marker.map(OsString::from_vec);
-        let job = Job::new(program).args(words).each(marker, Job::slot_marker);
-        let Command::Argv(words) = job.with_slot(&slot) else {
-            return Err("the command is not a list of words".to_owned());
-        };
-        let mut words = words.into_iter();
+        let job = Job::new(program).args(words).each(marker, Job::slot_marker).on_slot(&slot);
         let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
         let folder = self.folder.map(|folder| PathBuf::from(OsString::from_vec(folder)));
         if let Some(folder) = folder.as_ref().filter(|_| self.creates_folder) {
@@ -220,8 +167,7 @@ impl RemoteCommand {
                 format!("cannot create the directory {}: {error}", folder.display())
             })?;
         }
-        let job = Job::new(words.next().unwrap_or_default())
-            .args(words)
+        let job = job
             .number(self.number)
             .env(SLOT, slot)
             .env(CORES, cores.join(","))
@@ -234,70 +180,7 @@ impl RemoteCommand {
     }
 }
 
-impl End {
-    fn of(ending: Ending) -> Self {
-        match ending {
-            Ending::Exited(code) => Self::Exited(code),
-            Ending::Signalled(signal) => Self::Signalled(signal),
-            Ending::TimedOut { limit } => Self::TimedOut(limit),
-            Ending::NotStarted(failure) => {
-                Self::NotStarted { message: failure.message, code: failure.code }
-            }
-            Ending::NotKilled => Self::NotKilled,
-            Ending::LimitExceeded { limit } => {
-                let (kind, number) = limit.to_parts();
-                Self::LimitExceeded(kind, number)
-            }
-            other => Self::NotStarted { message: other.to_string(), code: CANNOT_EXECUTE },
-        }
-    }
-}
-
-impl From<End> for Ending {
-    fn from(end: End) -> Self {
-        match end {
-            End::Exited(code) => Self::Exited(code),
-            End::Signalled(signal) => Self::Signalled(signal),
-            End::TimedOut(limit) => Self::TimedOut { limit },
-            End::NotStarted { message, code } => {
-                Self::NotStarted(StartFailure::reported(message, code))
-            }
-            End::NotKilled => Self::NotKilled,
-            End::LimitExceeded(kind, number) => match brigade::Limit::from_parts(kind, number) {
-                Some(limit) => Self::LimitExceeded { limit },
-                None => {
-                    Self::Lost("it exceeded a limit that this version does not know".to_owned())
-                }
-            },
-        }
-    }
-}
-
-impl From<CommandReport> for RemoteReport {
-    fn from(report: CommandReport) -> Self {
-        Self {
-            host: Some(report.host.into()),
-            slot: usize::try_from(report.slot).ok(),
-            started_at: SystemTime::UNIX_EPOCH
-                .checked_add(report.started_at)
-                .unwrap_or(SystemTime::UNIX_EPOCH),
-            wall: report.wall,
-            user: report.user,
-            system: report.system,
-            peak_memory: report.peak_memory,
-            cores: report.cores,
-            stdout: report.stdout,
-            stderr: report.stderr,
-            ..Self::new(report.end.into())
-        }
-    }
-}
-
 /// Returns the number of this worker's slot, from 1 as in a run on one machine.
 fn own_slot() -> u32 {
     worker::slot().unwrap_or_default() + 1
-}
-
-fn since_1970(time: SystemTime) -> Duration {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }

@@ -4,19 +4,20 @@
 //! client that runs again collects the outcomes of attempts that are recorded, and a job that has
 //! failed according to the log gets new attempts.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 
 use brigade::cluster::{Batch, ClusterError, ClusterHandle, Requirements};
 use brigade::pool::{TaskError, TaskErrorKind};
 use brigade::runner::{Ending, Job, News, Remote, RemoteAttempt, RemoteReport, Stopper};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;
 
-use super::command::{COMMAND, CommandReport, LABEL, RemoteCommand};
+use super::command::{COMMAND, LABEL, RemoteCommand};
 
 /// The settings of all jobs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) cores_per_job: Option<u32>,
     /// Amounts for jobs that do not say what they need.
@@ -35,11 +36,12 @@ pub(super) struct RemoteTasks<'cluster> {
     settings: Settings,
     submitted: HashMap<u64, Submitted>,
     inbox: Arc<ReportInbox>,
+    arrived: Receiver<ArrivedReport>,
 }
 
 /// An attempt that was submitted.
 struct Submitted {
-    handle: ClusterHandle<CommandReport>,
+    handle: ClusterHandle<RemoteReport>,
     item: String,
     command: RemoteCommand,
     needs: Requirements,
@@ -50,19 +52,15 @@ struct Submitted {
 
 /// Reports of the cluster that the runner has not taken.
 struct ReportInbox {
-    state: Mutex<State>,
+    /// By the names of attempts.
+    tickets: Mutex<HashMap<String, u64>>,
+    sender: Sender<ArrivedReport>,
     stopper: Stopper,
-}
-
-#[derive(Default)]
-struct State {
-    tickets: HashMap<String, u64>,
-    arrived: VecDeque<ArrivedReport>,
 }
 
 enum ArrivedReport {
     Start { ticket: u64, host: Arc<str> },
-    Outcome { ticket: u64, outcome: Box<Result<CommandReport, TaskError>> },
+    Outcome { ticket: u64, outcome: Box<Result<RemoteReport, TaskError>> },
 }
 
 impl<'cluster> RemoteTasks<'cluster> {
@@ -71,10 +69,11 @@ impl<'cluster> RemoteTasks<'cluster> {
         settings: Settings,
         stopper: Stopper,
     ) -> Result<Self, ClusterError> {
-        let inbox = Arc::new(ReportInbox { state: Mutex::default(), stopper });
+        let (sender, arrived) = unbounded();
+        let inbox = Arc::new(ReportInbox { tickets: Mutex::default(), sender, stopper });
         let theirs = Arc::clone(&inbox);
         batch.on_start(move |item, host| theirs.started(item, host))?;
-        Ok(Self { batch, settings, submitted: HashMap::new(), inbox })
+        Ok(Self { batch, settings, submitted: HashMap::new(), inbox, arrived })
     }
 
     fn start(
@@ -83,8 +82,8 @@ impl<'cluster> RemoteTasks<'cluster> {
         item: &str,
         command: &RemoteCommand,
         needs: &Requirements,
-    ) -> Result<ClusterHandle<CommandReport>, String> {
-        self.inbox.state.lock().tickets.insert(item.to_owned(), ticket);
+    ) -> Result<ClusterHandle<RemoteReport>, String> {
+        self.inbox.tickets.lock().insert(item.to_owned(), ticket);
         let task = self.batch.task(item, &COMMAND).map_err(|error| error.to_string())?;
         let submitted = task.requires(needs.clone()).announce_start().submit(command.clone());
         let handle = submitted.map_err(|error| error.to_string())?;
@@ -130,13 +129,13 @@ impl<'cluster> RemoteTasks<'cluster> {
 
     fn forget(&mut self, ticket: u64) {
         if self.submitted.remove(&ticket).is_some() {
-            self.inbox.state.lock().tickets.retain(|_, other| *other != ticket);
+            self.inbox.tickets.lock().retain(|_, other| *other != ticket);
         }
     }
 
-    fn handle(&mut self, ticket: u64, outcome: Result<CommandReport, TaskError>) -> Option<News> {
+    fn handle(&mut self, ticket: u64, outcome: Result<RemoteReport, TaskError>) -> Option<News> {
         let error = match outcome {
-            Ok(report) => return Some(self.over(ticket, report.into())),
+            Ok(report) => return Some(self.over(ticket, report)),
             Err(error) => error,
         };
         match error.kind() {
@@ -155,8 +154,8 @@ impl<'cluster> RemoteTasks<'cluster> {
 impl Remote for RemoteTasks<'_> {
     fn submit(&mut self, attempt: RemoteAttempt<'_>) -> Result<(), String> {
         let RemoteAttempt { ticket, number, attempt: nth, job, limit, .. } = attempt;
-        let how = (self.settings.nice, self.settings.creates_folders);
-        let command = RemoteCommand::of(number, job, limit, how)?;
+        let mut command = RemoteCommand::of(number, job, &self.settings)?;
+        command.limit = limit;
         let failures = self.settings.failures.get(&number).copied().unwrap_or_default();
         let item = item(number, &command, failures, nth);
         let needs = self.requirements(job);
@@ -176,7 +175,7 @@ impl Remote for RemoteTasks<'_> {
 
     fn news(&mut self) -> Option<News> {
         loop {
-            let arrived = self.inbox.state.lock().arrived.pop_front()?;
+            let arrived = self.arrived.try_recv().ok()?;
             let news = match arrived {
                 ArrivedReport::Start { ticket, host } => Some(News::Began { ticket, host }),
                 ArrivedReport::Outcome { ticket, outcome } => self.handle(ticket, *outcome),
@@ -190,16 +189,15 @@ impl Remote for RemoteTasks<'_> {
 
 impl ReportInbox {
     fn started(&self, item: &str, host: &str) {
-        let mut state = self.state.lock();
-        if let Some(&ticket) = state.tickets.get(item) {
-            state.arrived.push_back(ArrivedReport::Start { ticket, host: host.into() });
-            drop(state);
-            self.stopper.wake();
+        let ticket = self.tickets.lock().get(item).copied();
+        if let Some(ticket) = ticket {
+            self.push(ArrivedReport::Start { ticket, host: host.into() });
         }
     }
 
     fn push(&self, arrived: ArrivedReport) {
-        self.state.lock().arrived.push_back(arrived);
+        // Nobody receives it if the run is over.
+        let _ = self.sender.send(arrived);
         self.stopper.wake();
     }
 }
@@ -223,7 +221,7 @@ mod tests {
     #[test]
     fn items_differ_by_what_runs_and_by_attempt() {
         let item = |line: &str, failures, attempt| {
-            let command = RemoteCommand::of(7, &Job::shell(line), None, (0, false)).unwrap();
+            let command = RemoteCommand::of(7, &Job::shell(line), &Settings::default()).unwrap();
             item(7, &command, failures, attempt)
         };
         let names =
@@ -238,16 +236,18 @@ mod tests {
     #[test]
     fn an_item_has_the_same_name_in_every_release() {
         let job = Job::shell("sort <a >b").env("LANG", "C").folder("/tmp").plain();
-        let command = RemoteCommand::of(7, &job, None, (0, false)).unwrap();
+        let command = RemoteCommand::of(7, &job, &Settings::default()).unwrap();
         assert_eq!(item(7, &command, 0, 1), "7-e74e205ee740a06d-1");
-        let limited = RemoteCommand::of(7, &job, Some(Duration::from_secs(1)), (9, true)).unwrap();
+        let settings = Settings { nice: 9, creates_folders: true, ..Settings::default() };
+        let mut limited = RemoteCommand::of(7, &job, &settings).unwrap();
+        limited.limit = Some(Duration::from_secs(1));
         assert_eq!(item(7, &limited, 2, 1), "7-e74e205ee740a06d-1-f2");
     }
 
     #[test]
     fn input_is_refused() {
         let job = Job::shell("cat").stdin(brigade::runner::Stdin::Bytes(b"x".to_vec()));
-        let refused = RemoteCommand::of(1, &job, None, (0, false)).unwrap_err();
+        let refused = RemoteCommand::of(1, &job, &Settings::default()).unwrap_err();
         assert!(refused.contains("standard input"), "{refused}");
     }
 

@@ -3,11 +3,10 @@
 //! A slot is a place among the attempts that are handed over at once. An attempt may wait elsewhere
 //! before it begins, so the end of a run withdraws what has not begun.
 
-use std::collections::HashMap;
 use std::mem;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use brigade_supervisor::{Capture, Captured};
 use brigade_sys::clock::Monotonic;
@@ -16,7 +15,6 @@ use brigade_sys::wait::wait_readable;
 
 use super::{Drive, Place};
 use crate::error::RunnerError;
-use crate::event::Event;
 use crate::limit::Limit;
 use crate::machine::{self, Attempt, Settings};
 use crate::outcome::{Ending, Outcome, StartFailure};
@@ -28,8 +26,8 @@ pub(crate) struct Hosts<'a> {
     /// The limit of jobs that have none of their own.
     limit: Option<Duration>,
     slots: Vec<Option<SentAttempt>>,
-    by_ticket: HashMap<u64, usize>,
-    last_ticket: u64,
+    /// Number of attempts that were handed over. With its slot, it makes the ticket of each.
+    sent: u64,
 }
 
 /// An attempt that was handed over.
@@ -50,22 +48,21 @@ impl<'a> Hosts<'a> {
             Some(Limit::OfMedian(_)) | None => None,
         };
         let slots = (0..settings.slots.get()).map(|_| None).collect();
-        Self { remote, limit, slots, by_ticket: HashMap::new(), last_ticket: 0 }
+        Self { remote, limit, slots, sent: 0 }
     }
 
-    /// Returns the attempt on a slot, which is over.
-    fn take(&mut self, slot: usize) -> Option<SentAttempt> {
-        let sent = self.slots[slot].take()?;
-        self.by_ticket.remove(&sent.ticket);
-        Some(sent)
+    /// Returns the slot of an attempt that is not over.
+    fn slot_of(&self, ticket: u64) -> Option<usize> {
+        let slot = usize::try_from(ticket % self.slots.len() as u64).ok()?;
+        self.slots[slot].as_ref().filter(|sent| sent.ticket == ticket).map(|_| slot)
     }
 }
 
 impl Place for Hosts<'_> {
     fn start(drive: &mut Drive<'_, Self>, slot: usize, attempt: Attempt) {
         let place = &mut drive.place;
-        place.last_ticket += 1;
-        let ticket = place.last_ticket;
+        place.sent += 1;
+        let ticket = place.sent * place.slots.len() as u64 + slot as u64;
         let submitted = place.remote.submit(RemoteAttempt {
             ticket,
             number: attempt.number,
@@ -75,7 +72,6 @@ impl Place for Hosts<'_> {
         });
         match submitted {
             Ok(()) => {
-                place.by_ticket.insert(ticket, slot);
                 let sent =
                     SentAttempt { ticket, attempt: attempt.clone(), began: None, host: None };
                 place.slots[slot] = Some(sent);
@@ -97,7 +93,7 @@ impl Place for Hosts<'_> {
 
     /// Gives up on an attempt whose kill has no answer.
     fn abandon(drive: &mut Drive<'_, Self>, slot: usize) {
-        let Some(sent) = drive.place.take(slot) else { return };
+        let Some(sent) = drive.place.slots[slot].take() else { return };
         if sent.began.is_some() {
             drive.collected.insert(slot, Outcome { host: sent.host, ..sent.attempt.outcome() });
             drive.report(machine::Event::Ended(slot, Ending::NotKilled));
@@ -123,10 +119,6 @@ impl Place for Hosts<'_> {
             self.remote.end(sent.ticket);
         }
     }
-
-    fn finish(_: &mut Drive<'_, Self>) -> Result<(), RunnerError> {
-        Ok(())
-    }
 }
 
 impl Drive<'_, Hosts<'_>> {
@@ -134,17 +126,17 @@ impl Drive<'_, Hosts<'_>> {
         let (News::Began { ticket, .. } | News::Ended { ticket, .. } | News::Withdrawn { ticket }) =
             &news;
         // The news of an attempt that is over concern nobody.
-        let Some(&slot) = self.place.by_ticket.get(ticket) else { return };
+        let Some(slot) = self.place.slot_of(*ticket) else { return };
         match news {
             News::Began { host, .. } => self.began(slot, Some(host)),
             News::Ended { report, .. } => {
-                self.began(slot, report.host.clone());
+                self.began(slot, report.known_host());
                 self.over(slot, *report);
             }
             News::Withdrawn { .. } => {
                 let began = self.place.slots[slot].as_ref().and_then(|sent| sent.began);
                 let Some(began) = began else {
-                    self.place.take(slot);
+                    self.place.slots[slot].take();
                     return self.report(machine::Event::Withdrawn(slot));
                 };
                 let wall = self.clock.now().saturating_since(began);
@@ -161,25 +153,18 @@ impl Drive<'_, Hosts<'_>> {
         sent.began = Some(now);
         sent.host = host;
         tracing::debug!(number = sent.attempt.number, host = sent.host.as_deref(), "job started");
-        self.client.event(Event::Started {
-            number: sent.attempt.number,
-            job: Arc::clone(&sent.attempt.job),
-            attempt: sent.attempt.nth,
-            slot: slot + 1,
-            host: sent.host.clone(),
-            pid: 0,
-            cores: Vec::new(),
-            at: now.saturating_since(self.start),
-        });
+        let at = now.saturating_since(self.start);
+        let started = sent.attempt.started(slot, sent.host.clone(), (0, Vec::new()), at);
+        self.client.event(started);
     }
 
     fn over(&mut self, slot: usize, report: RemoteReport) {
-        let Some(sent) = self.place.take(slot) else { return };
+        let Some(sent) = self.place.slots[slot].take() else { return };
         let outcome = Outcome {
-            marked_slot: report.slot,
-            host: report.host.or(sent.host),
+            marked_slot: usize::try_from(report.slot).ok().filter(|slot| *slot > 0),
+            host: report.known_host().or(sent.host),
             cores: report.cores,
-            started_at: report.started_at,
+            started_at: UNIX_EPOCH.checked_add(report.started_at).unwrap_or(UNIX_EPOCH),
             user: report.user,
             system: report.system,
             peak_memory: report.peak_memory,
