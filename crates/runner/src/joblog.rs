@@ -203,8 +203,12 @@ impl LogColumns {
             _ => (NO_EXIT, 0),
         };
         Self {
-            started: seconds(outcome.started_at.duration_since(UNIX_EPOCH).unwrap_or_default()),
-            wall: seconds(outcome.wall),
+            started: outcome
+                .started_at
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs_f64(),
+            wall: outcome.wall.as_secs_f64(),
             received: outcome.stdout.len().unwrap_or(0) + outcome.stdout.dropped(),
             exit,
             signal,
@@ -227,8 +231,8 @@ fn line(outcome: &Outcome) -> Vec<u8> {
     let after = format!(
         "\t# cores={cores} attempts={} user={:.3} system={:.3} memory={memory} job={:016x}\n",
         outcome.attempts,
-        seconds(outcome.user),
-        seconds(outcome.system),
+        outcome.user.as_secs_f64(),
+        outcome.system.as_secs_f64(),
         job_hash(&outcome.job),
     );
     before.into_bytes().into_iter().chain(command).chain(after.into_bytes()).collect()
@@ -238,8 +242,4 @@ fn line(outcome: &Outcome) -> Vec<u8> {
 fn job_hash(job: &Job) -> u64 {
     let command = job.with_slot("{%}").to_line().into_vec();
     stable_hash(command.into_iter().chain([0]).chain(job.context_bytes()))
-}
-
-fn seconds(duration: Duration) -> f64 {
-    duration.as_secs_f64()
 }

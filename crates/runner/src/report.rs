@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::event::Event;
 use crate::runner::Runner;
 
-use record::{Record, Records};
+use record::{Record, Records, Status};
 
 /// Collects the attempts of a run, and presents them as an HTML page and as a trace.
 ///
@@ -100,7 +100,9 @@ impl Report {
                 self.running.insert(*slot, self.running.len() + 1);
                 return Ok(());
             }
-            Event::Retrying(outcome) => (outcome, Record::of_repeated(outcome)),
+            Event::Retrying(outcome) => {
+                (outcome, Record { status: Status::Retried, ..Record::of(outcome) })
+            }
             Event::Finished(outcome) if outcome.attempts > 0 => (outcome, Record::of(outcome)),
             _ => return Ok(()),
         };

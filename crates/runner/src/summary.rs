@@ -24,17 +24,9 @@ pub struct Summary {
 
 impl Summary {
     pub(crate) fn count(&mut self, outcome: &Outcome) {
-        if outcome.attempts == 0 {
-            self.stopped += 1;
-            return;
-        }
-        if outcome.ending.is_success() {
-            self.succeeded += 1;
-        } else {
-            self.failed += 1;
-        }
-        if outcome.ending == Ending::Stopped {
-            self.stopped += 1;
-        }
+        let (has_run, is_success) = (outcome.attempts > 0, outcome.ending.is_success());
+        self.succeeded += u64::from(has_run && is_success);
+        self.failed += u64::from(has_run && !is_success);
+        self.stopped += u64::from(!has_run || outcome.ending == Ending::Stopped);
     }
 }

@@ -54,11 +54,6 @@ pub(super) enum Status {
 const LONGEST_NAME: usize = 120;
 
 impl Record {
-    /// Returns the record of an attempt that was repeated.
-    pub(super) fn of_repeated(outcome: &Outcome) -> Self {
-        Self { status: Status::Retried, ..Self::of(outcome) }
-    }
-
     pub(super) fn of(outcome: &Outcome) -> Self {
         let micros =
             |duration: std::time::Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::text::{JsonText, QuotedText, SpecialBytes};
+use super::text::{write_field, write_string};
 use crate::joblog::{self, LogColumns};
 use crate::outcome::Outcome;
 
@@ -104,22 +104,18 @@ impl ResultTable {
             writer.write_all(field.as_bytes())?;
             writer.write_all(&[separator])?;
         }
-        write_field(writer, separator, outcome.command().to_line().as_bytes())?;
+        let line = outcome.command().to_line();
+        write_field(writer, separator, |field| field.write_all(line.as_bytes()))?;
         for column in 1..=width {
             writer.write_all(&[separator])?;
             let rest = arguments.get(column - 1..).unwrap_or_default();
             let count = if column == width { rest.len() } else { rest.len().min(1) };
-            write_field(writer, separator, rest[..count].join(" ".as_ref()).as_bytes())?;
+            let argument = rest[..count].join(" ".as_ref());
+            write_field(writer, separator, |field| field.write_all(argument.as_bytes()))?;
         }
         for output in [&outcome.stdout, &outcome.stderr] {
             writer.write_all(&[separator])?;
-            let mut special = SpecialBytes::new(separator);
-            output.copy_to(&mut special)?;
-            if special.found {
-                QuotedText::write(writer, |text| output.copy_to(text).map(drop))?;
-            } else {
-                output.copy_to(writer)?;
-            }
+            write_field(writer, separator, |mut field| output.copy_to(&mut field).map(drop))?;
         }
         writer.write_all(b"\n")
     }
@@ -133,7 +129,10 @@ impl ResultTable {
         }
         for index in 0..width {
             match self.names.get(index) {
-                Some(name) => write_field(&mut self.writer, separator, name.as_bytes())?,
+                Some(name) => {
+                    let fill = |field: &mut dyn Write| field.write_all(name.as_bytes());
+                    write_field(&mut self.writer, separator, fill)?;
+                }
                 None => write!(self.writer, "V{}", index + 1)?,
             }
             self.writer.write_all(&[separator])?;
@@ -151,18 +150,18 @@ impl ResultTable {
              \"Send\": 0, \"Receive\": {received}, \"Exitval\": {exit}, \"Signal\": {signal}, \"Command\": "
         )?;
         let line = outcome.command().to_line();
-        JsonText::write(writer, |text| text.write_all(line.as_bytes()))?;
+        write_string(writer, |text| text.write_all(line.as_bytes()))?;
         writer.write_all(b", \"V\": [ ")?;
         for (index, argument) in arguments.iter().enumerate() {
             if index > 0 {
                 writer.write_all(b",")?;
             }
-            JsonText::write(writer, |text| text.write_all(argument.as_bytes()))?;
+            write_string(writer, |text| text.write_all(argument.as_bytes()))?;
         }
         writer.write_all(b" ], \"Stdout\": ")?;
-        JsonText::write(writer, |text| outcome.stdout.copy_to(text).map(drop))?;
+        write_string(writer, |mut text| outcome.stdout.copy_to(&mut text).map(drop))?;
         writer.write_all(b", \"Stderr\": ")?;
-        JsonText::write(writer, |text| outcome.stderr.copy_to(text).map(drop))?;
+        write_string(writer, |mut text| outcome.stderr.copy_to(&mut text).map(drop))?;
         writer.write_all(b" }\n")
     }
 }
@@ -173,16 +172,5 @@ impl fmt::Debug for ResultTable {
         let mut debug = formatter.debug_struct("ResultTable");
         debug.field("format", format).field("names", names).field("width", width);
         debug.finish_non_exhaustive()
-    }
-}
-
-/// Writes a field, in quotes if it needs them.
-fn write_field(writer: &mut impl Write, separator: u8, field: &[u8]) -> io::Result<()> {
-    let mut special = SpecialBytes::new(separator);
-    special.write_all(field)?;
-    if special.found {
-        QuotedText::write(writer, |text| text.write_all(field))
-    } else {
-        writer.write_all(field)
     }
 }

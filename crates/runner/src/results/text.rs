@@ -1,27 +1,15 @@
-//! Writers for the texts of a table: quoted as in CSV, or as strings of JSON. They pass an output
-//! of any size on in pieces.
+//! The texts of a table: quoted as in CSV, or as strings of JSON. An output of any size is passed
+//! on in pieces.
 
 use std::io::{self, Write};
+use std::mem;
 
-/// Finds out whether a field of CSV needs quotes. GNU parallel quotes white space as well.
-#[derive(Debug)]
-pub(super) struct SpecialBytes {
-    separator: u8,
-    pub(super) found: bool,
-}
+/// A writer that passes pieces of a text to a function.
+struct Pieces<F>(F);
 
-impl SpecialBytes {
-    pub(super) fn new(separator: u8) -> Self {
-        Self { separator, found: false }
-    }
-}
-
-impl Write for SpecialBytes {
+impl<F: FnMut(&[u8]) -> io::Result<()>> Write for Pieces<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.found |= bytes.iter().any(|byte| {
-            *byte == self.separator || matches!(byte, b'"' | b' ' | b'\t' | b'\n' | b'\r')
-        });
-        Ok(bytes.len())
+        (self.0)(bytes).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -29,102 +17,79 @@ impl Write for SpecialBytes {
     }
 }
 
-/// Writes a field of CSV in quotes.
-#[derive(Debug)]
-pub(super) struct QuotedText<'a, W: Write>(&'a mut W);
-
-impl<'a, W: Write> QuotedText<'a, W> {
-    /// Writes the text that `fill` writes, in quotes.
-    pub(super) fn write(
-        writer: &'a mut W,
-        fill: impl FnOnce(&mut Self) -> io::Result<()>,
-    ) -> io::Result<()> {
-        writer.write_all(b"\"")?;
-        let mut text = Self(writer);
-        fill(&mut text)?;
-        text.0.write_all(b"\"")
+/// Writes a field of CSV: the text that `fill` writes, in quotes if it needs them. GNU parallel
+/// quotes white space as well.
+pub(super) fn write_field(
+    writer: &mut impl Write,
+    separator: u8,
+    fill: impl Fn(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let is_special =
+        |byte: &u8| *byte == separator || matches!(byte, b'"' | b' ' | b'\t' | b'\n' | b'\r');
+    let mut needs_quotes = false;
+    fill(&mut Pieces(|bytes: &[u8]| {
+        needs_quotes |= bytes.iter().any(is_special);
+        Ok(())
+    }))?;
+    if !needs_quotes {
+        return fill(writer);
     }
-}
-
-impl<W: Write> Write for QuotedText<'_, W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    writer.write_all(b"\"")?;
+    fill(&mut Pieces(|bytes: &[u8]| {
         for piece in bytes.split_inclusive(|byte| *byte == b'"') {
-            self.0.write_all(piece)?;
+            writer.write_all(piece)?;
             if piece.ends_with(b"\"") {
-                self.0.write_all(b"\"")?;
+                writer.write_all(b"\"")?;
             }
         }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// Writes a string of JSON. Bytes that are not UTF-8 become U+FFFD.
-#[derive(Debug)]
-pub(super) struct JsonText<'a, W: Write> {
-    writer: &'a mut W,
-    /// The start of a character that may go on in the next piece.
-    pending: Vec<u8>,
+        Ok(())
+    }))?;
+    writer.write_all(b"\"")
 }
 
 const REPLACEMENT: &str = "\u{fffd}";
 
-impl<'a, W: Write> JsonText<'a, W> {
-    /// Writes the text that `fill` writes, as a string with quotes.
-    pub(super) fn write(
-        writer: &'a mut W,
-        fill: impl FnOnce(&mut Self) -> io::Result<()>,
-    ) -> io::Result<()> {
-        writer.write_all(b"\"")?;
-        let mut text = Self { writer, pending: Vec::new() };
-        fill(&mut text)?;
-        if !text.pending.is_empty() {
-            text.writer.write_all(REPLACEMENT.as_bytes())?;
-        }
-        text.writer.write_all(b"\"")
-    }
-
-    fn escape(&mut self, text: &str) -> io::Result<()> {
-        let is_special = |character: char| matches!(character, '"' | '\\' | '\0'..='\x1f');
-        for piece in text.split_inclusive(is_special) {
-            let special = piece.chars().next_back().filter(|last| is_special(*last));
-            let plain = &piece[..piece.len() - usize::from(special.is_some())];
-            self.writer.write_all(plain.as_bytes())?;
-            match special {
-                None => {}
-                Some(quote @ ('"' | '\\')) => write!(self.writer, "\\{quote}")?,
-                Some(control) => write!(self.writer, "\\u{:04x}", u32::from(control))?,
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<W: Write> Write for JsonText<'_, W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut text = std::mem::take(&mut self.pending);
+/// Writes a string of JSON: the text that `fill` writes. Bytes that are not UTF-8 become U+FFFD.
+pub(super) fn write_string(
+    writer: &mut impl Write,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    writer.write_all(b"\"")?;
+    // The start of a character that may go on in the next piece.
+    let mut pending = Vec::new();
+    fill(&mut Pieces(|bytes: &[u8]| {
+        let mut text = mem::take(&mut pending);
         text.extend_from_slice(bytes);
         let mut chunks = text.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
-            self.escape(chunk.valid())?;
-            if chunk.invalid().is_empty() {
-                continue;
-            }
+            escape(writer, chunk.valid())?;
             if chunks.peek().is_none() {
-                self.pending = chunk.invalid().to_vec();
+                pending = chunk.invalid().to_vec();
             } else {
-                self.writer.write_all(REPLACEMENT.as_bytes())?;
+                writer.write_all(REPLACEMENT.as_bytes())?;
             }
         }
-        Ok(bytes.len())
+        Ok(())
+    }))?;
+    if !pending.is_empty() {
+        writer.write_all(REPLACEMENT.as_bytes())?;
     }
+    writer.write_all(b"\"")
+}
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+fn escape(writer: &mut impl Write, text: &str) -> io::Result<()> {
+    let is_special = |character: char| matches!(character, '"' | '\\' | '\0'..='\x1f');
+    for piece in text.split_inclusive(is_special) {
+        let special = piece.chars().next_back().filter(|last| is_special(*last));
+        let plain = &piece[..piece.len() - usize::from(special.is_some())];
+        writer.write_all(plain.as_bytes())?;
+        match special {
+            None => {}
+            Some(quote @ ('"' | '\\')) => write!(writer, "\\{quote}")?,
+            Some(control) => write!(writer, "\\u{:04x}", u32::from(control))?,
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -142,7 +107,7 @@ mod tests {
         ) {
             let bytes = [text.as_bytes(), &bytes].concat();
             let mut written = Vec::new();
-            JsonText::write(&mut written, |text| {
+            write_string(&mut written, |text| {
                 bytes.chunks(size).try_for_each(|piece| text.write_all(piece))
             }).expect("memory");
             let read: String = serde_json::from_slice(&written).expect("JSON");
