@@ -18,11 +18,11 @@ mod workers;
 
 use std::io::{self, IsTerminal};
 
-use crossbeam_channel::unbounded;
+use crossbeam_channel::{Sender, unbounded};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use ratatui::DefaultTerminal;
 
-use app::{App, NextStep};
+use app::{App, DisplayEvent, NextStep};
 
 pub(crate) use cluster::{is_cluster, show as show_cluster};
 
@@ -31,20 +31,12 @@ pub(crate) fn show(address: &str) -> Result<u8, Report> {
     let address = address::resolve(address)?;
     // Before anything is drawn, so that a wrong address is an ordinary error.
     let events = follow::connect(address)?;
-    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        return Err(miette!(
-            help = format!("for programs there is http://{address}/snapshot.json"),
-            "`brigade top` needs a terminal"
-        ));
-    }
+    check_terminal(&format!("http://{address}/snapshot.json"))?;
     let (sender, messages) = unbounded();
-    input::signals(&sender).into_diagnostic().wrap_err("cannot install signal handlers")?;
     follow::start(address, events, sender.clone())
         .into_diagnostic()
         .wrap_err("cannot start a thread")?;
-    let mut terminal =
-        TopScreen(ratatui::try_init().into_diagnostic().wrap_err("cannot set up the terminal")?);
-    input::keys(&sender).into_diagnostic().wrap_err("cannot start a thread")?;
+    let mut terminal = TopScreen::open(&sender)?;
     let mut app = App::new(address);
     loop {
         terminal.0.draw(|frame| view::draw(frame, &app)).into_diagnostic()?;
@@ -63,6 +55,25 @@ pub(crate) fn show(address: &str) -> Result<u8, Report> {
 /// The terminal in the state that drawing needs. Dropping it restores the user's; a panic does so
 /// too, through the hook that `try_init` has installed.
 struct TopScreen(DefaultTerminal);
+
+/// Checks that there is a terminal. Programs can use `other`.
+fn check_terminal(other: &str) -> Result<(), Report> {
+    if io::stdout().is_terminal() && io::stdin().is_terminal() {
+        return Ok(());
+    }
+    Err(miette!(help = format!("for programs there is {other}"), "`brigade top` needs a terminal"))
+}
+
+impl TopScreen {
+    /// Sets up the terminal, and passes on keys and signals.
+    fn open(sender: &Sender<DisplayEvent>) -> Result<Self, Report> {
+        input::signals(sender).into_diagnostic().wrap_err("cannot install signal handlers")?;
+        let terminal = ratatui::try_init().into_diagnostic();
+        let screen = Self(terminal.wrap_err("cannot set up the terminal")?);
+        input::keys(sender).into_diagnostic().wrap_err("cannot start a thread")?;
+        Ok(screen)
+    }
+}
 
 impl Drop for TopScreen {
     fn drop(&mut self) {

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 
 use brigade::metrics::{PoolSnapshot, WorkerSnapshot};
 
-use super::protocol::{About, Terms};
+use super::protocol::About;
 
 /// The state of the display.
 #[derive(Debug)]
 pub(super) struct App {
     pub(super) address: SocketAddr,
-    pub(super) about: Option<About>,
+    pub(super) about: About,
     pub(super) snapshot: Option<Box<PoolSnapshot>>,
     /// The reason why the connection is lost.
     pub(super) lost: Option<String>,
@@ -65,12 +65,12 @@ pub(super) enum NextStep {
 
 impl App {
     pub(super) fn new(address: SocketAddr) -> Self {
-        Self { address, about: None, snapshot: None, lost: None, first: 0, stack: None }
+        Self { address, about: About::default(), snapshot: None, lost: None, first: 0, stack: None }
     }
 
     pub(super) fn take(&mut self, message: DisplayEvent) -> NextStep {
         match message {
-            DisplayEvent::About(about) => self.about = Some(about),
+            DisplayEvent::About(about) => self.about = about,
             DisplayEvent::Snapshot(snapshot) => {
                 self.lost = None;
                 self.snapshot = Some(snapshot);
@@ -84,7 +84,7 @@ impl App {
                 let slot = self.running().nth(self.first).map(|worker| worker.slot);
                 match slot {
                     Some(slot) => return NextStep::Ask(slot),
-                    None => self.stack = Some(format!("No {} runs.", self.terms().task)),
+                    None => self.stack = Some(format!("No {} runs.", self.about.terms.task)),
                 }
             }
             DisplayEvent::Stack(text) => self.stack = Some(text),
@@ -106,14 +106,6 @@ impl App {
             .sort_by_key(|worker| std::cmp::Reverse(worker.running.as_ref().map(|it| it.elapsed)));
         running.into_iter()
     }
-
-    /// Returns the words for the subject.
-    pub(super) fn terms(&self) -> Terms {
-        self.about.as_ref().map_or_else(
-            || Terms { task: "task".to_owned(), worker: "worker".to_owned() },
-            |about| about.terms.clone(),
-        )
-    }
 }
 
 #[cfg(test)]
@@ -128,8 +120,8 @@ pub(super) mod tests {
     /// Returns a display of a pool with this number of workers.
     pub(crate) fn app(workers: u32) -> App {
         let mut app = App::new(([127, 0, 0, 1], 80).into());
-        let terms = app.terms();
-        app.take(DisplayEvent::About(About { program: "checksum".to_owned(), pid: 4711, terms }));
+        let about = About { program: "checksum".to_owned(), pid: Some(4711), ..About::default() };
+        app.take(DisplayEvent::About(about));
         app.take(DisplayEvent::Snapshot(Box::new(example(workers))));
         app
     }

@@ -4,16 +4,16 @@
 
 mod view;
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use brigade::cluster::{ClusterMonitor, ClusterStatus};
-use crossbeam_channel::{Receiver, Sender, select, unbounded};
-use miette::{IntoDiagnostic, Report, WrapErr, miette};
+use crossbeam_channel::{Receiver, select, unbounded};
+use miette::{IntoDiagnostic, Report, WrapErr};
 
 use super::app::{DisplayEvent, Scroll};
-use super::{TopScreen, input};
+use super::{TopScreen, check_terminal};
 use crate::arguments::LoginOptions;
 
 /// The pause after an error. A request that succeeds takes a second.
@@ -42,20 +42,12 @@ pub(crate) fn show(address: &str, queue: &str, login: &LoginOptions) -> Result<u
     // Before anything is drawn, so that a wrong address is an ordinary error.
     let endpoint = login.endpoint(Some(address))?;
     let mut monitor = ClusterMonitor::connect(&endpoint, queue).into_diagnostic()?;
-    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        return Err(miette!(
-            help = "for programs there is `brigade cluster status --json`",
-            "`brigade top` needs a terminal"
-        ));
-    }
+    check_terminal("`brigade cluster status --json`")?;
     let mut view = View::default();
     view.update(monitor.fetch().into_diagnostic()?, Instant::now());
     let (sender, messages) = unbounded();
-    input::signals(&sender).into_diagnostic().wrap_err("cannot install signal handlers")?;
     let statuses = follow(monitor).into_diagnostic().wrap_err("cannot start a thread")?;
-    let mut terminal =
-        TopScreen(ratatui::try_init().into_diagnostic().wrap_err("cannot set up the terminal")?);
-    input::keys(&sender).into_diagnostic().wrap_err("cannot start a thread")?;
+    let mut terminal = TopScreen::open(&sender)?;
     loop {
         terminal.0.draw(|frame| view::draw(frame, &view)).into_diagnostic()?;
         select! {
@@ -74,28 +66,23 @@ pub(crate) fn show(address: &str, queue: &str, login: &LoginOptions) -> Result<u
 }
 
 /// Starts a thread that asks again and again. It ends with the program.
-fn follow(monitor: ClusterMonitor) -> io::Result<Receiver<Result<ClusterStatus, String>>> {
+fn follow(mut monitor: ClusterMonitor) -> io::Result<Receiver<Result<ClusterStatus, String>>> {
     let (sender, statuses) = unbounded();
-    let body = move || ask(monitor, &sender);
-    thread::Builder::new().name("follow".to_owned()).spawn(body)?;
+    thread::Builder::new().name("follow".to_owned()).spawn(move || {
+        loop {
+            let status = monitor.fetch().into_diagnostic();
+            let status = status.map_err(|error| format!("{error}: {}", error.root_cause()));
+            let has_failed = status.is_err();
+            if sender.send(status).is_err() {
+                return;
+            }
+            if has_failed {
+                // Nobody unparks this thread, and an early end does no harm.
+                thread::park_timeout(PAUSE);
+            }
+        }
+    })?;
     Ok(statuses)
-}
-
-fn ask(mut monitor: ClusterMonitor, sender: &Sender<Result<ClusterStatus, String>>) {
-    loop {
-        let status = monitor
-            .fetch()
-            .into_diagnostic()
-            .map_err(|error| format!("{error}: {}", error.root_cause()));
-        let has_failed = status.is_err();
-        if sender.send(status).is_err() {
-            return;
-        }
-        if has_failed {
-            // Nobody unparks this thread, and an early end does no harm.
-            thread::park_timeout(PAUSE);
-        }
-    }
 }
 
 impl View {

@@ -5,6 +5,7 @@ use ratatui::layout::Constraint::{Fill, Length};
 use ratatui::layout::{Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
+use ratatui::widgets::Cell;
 
 use super::format::{count, rate};
 use super::protocol::Terms;
@@ -32,38 +33,40 @@ pub(super) fn lines(
 ) -> Vec<Line<'static>> {
     let busy = snapshot.workers.iter().filter(|worker| worker.state == WorkerState::Busy).count();
     let failed = snapshot.finished - snapshot.succeeded.min(snapshot.finished);
-    let server = snapshot.fork_server.map(|pid| (pid.to_string(), "fork server".to_owned(), false));
+    let finished = format!("{} of {}", count(snapshot.finished), count(snapshot.enqueued));
+    let server = snapshot.fork_server.map(|pid| figure(pid.to_string(), "fork server", false));
     let figures = [
-        (format!("{}/s", rate(seconds.recent_throughput())), "throughput".to_owned(), false),
-        (
-            format!("{} of {}", count(snapshot.finished), count(snapshot.enqueued)),
-            "finished".to_owned(),
+        figure(format!("{}/s", rate(seconds.recent_throughput())), "throughput", false),
+        figure(finished, "finished", false),
+        figure(count(snapshot.queued), "queued", false),
+        figure(
+            format!("{busy} of {}", snapshot.workers.len()),
+            &format!("{}s busy", terms.worker),
             false,
         ),
-        (count(snapshot.queued), "queued".to_owned(), false),
-        (format!("{busy} of {}", snapshot.workers.len()), format!("{}s busy", terms.worker), false),
-        (count(failed), "failed".to_owned(), failed > 0),
+        figure(count(failed), "failed", failed > 0),
         if terms.task == "job" {
             let retries = snapshot.attempts.saturating_sub(snapshot.finished);
-            (count(retries), "retries".to_owned(), false)
+            figure(count(retries), "retries", false)
         } else {
-            (count(snapshot.restarts), "restarts".to_owned(), snapshot.restarts > 0)
+            figure(count(snapshot.restarts), "restarts", snapshot.restarts > 0)
         },
-    ]
-    .into_iter()
-    .chain(server);
-    let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
-    for (value, name, is_bad) in figures {
-        let length = value.chars().count() + name.chars().count() + 4;
-        if used > 0 && used + length > usize::from(width) {
-            lines.push(Line::from(std::mem::take(&mut line)));
-            used = 0;
+    ];
+    let mut lines = vec![Line::default()];
+    for figure in figures.into_iter().chain(server) {
+        let length: usize = figure.iter().map(Span::width).sum();
+        let fits = |used: usize| used == 0 || used + length <= usize::from(width);
+        match lines.last_mut().filter(|line| fits(line.width())) {
+            Some(line) => line.extend(figure),
+            None => lines.push(figure.to_vec().into()),
         }
-        used += length;
-        line.extend(figure(value, &name, is_bad));
     }
-    lines.push(Line::from(line));
     lines
+}
+
+/// Returns a cell with a number.
+pub(super) fn number(text: impl Into<String>) -> Cell<'static> {
+    Cell::from(Line::from(text.into()).right_aligned())
 }
 
 /// Returns a figure with its name.

@@ -9,7 +9,7 @@ use crossbeam_channel::Sender;
 use miette::{Report, miette};
 
 use super::app::DisplayEvent;
-use super::protocol::{ViewEvent, read_event, read_head};
+use super::protocol::{read_event, read_head};
 
 /// The stream of events.
 pub(super) type Events = BufReader<TcpStream>;
@@ -102,12 +102,7 @@ fn stack(address: SocketAddr, slot: u32) -> io::Result<String> {
 
 fn pass_on(events: &mut Events, sender: &Sender<DisplayEvent>) -> io::Result<()> {
     while let Some(event) = read_event(events)? {
-        let message = match event {
-            ViewEvent::About(about) => DisplayEvent::About(about),
-            ViewEvent::Snapshot(snapshot) => DisplayEvent::Snapshot(snapshot),
-            ViewEvent::Gone => DisplayEvent::Lost("it does not exist anymore".to_owned()),
-        };
-        if sender.send(message).is_err() {
+        if sender.send(event).is_err() {
             return Ok(());
         }
     }

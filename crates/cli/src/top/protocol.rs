@@ -2,23 +2,15 @@
 
 use std::io::{self, BufRead, Read};
 
-use brigade::metrics::PoolSnapshot;
 use serde::Deserialize;
 
-/// An event of a live view.
-#[derive(Debug)]
-pub(super) enum ViewEvent {
-    About(About),
-    Snapshot(Box<PoolSnapshot>),
-    /// The subject does not exist anymore.
-    Gone,
-}
+use super::app::DisplayEvent;
 
-/// The description of the process.
-#[derive(Debug, Clone, Deserialize)]
+/// The description of the process. The default is that of an unknown pool.
+#[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct About {
     pub(super) program: String,
-    pub(super) pid: u32,
+    pub(super) pid: Option<u32>,
     pub(super) terms: Terms,
 }
 
@@ -27,6 +19,12 @@ pub(super) struct About {
 pub(super) struct Terms {
     pub(super) task: String,
     pub(super) worker: String,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { task: "task".to_owned(), worker: "worker".to_owned() }
+    }
 }
 
 /// The largest length of a line. A snapshot of 256 workers has about a quarter of a megabyte.
@@ -50,16 +48,17 @@ pub(super) fn read_head(reader: &mut impl BufRead) -> io::Result<()> {
 }
 
 /// Reads events until there is one that this program knows. Returns `None` at the end.
-pub(super) fn read_event(reader: &mut impl BufRead) -> io::Result<Option<ViewEvent>> {
+pub(super) fn read_event(reader: &mut impl BufRead) -> io::Result<Option<DisplayEvent>> {
     let mut name = String::new();
     while let Some(line) = line(reader)? {
         if let Some(value) = line.strip_prefix("event: ") {
             value.clone_into(&mut name);
         } else if let Some(data) = line.strip_prefix("data: ") {
             match name.as_str() {
-                "about" => return Ok(Some(ViewEvent::About(serde_json::from_str(data)?))),
-                "snapshot" => return Ok(Some(ViewEvent::Snapshot(serde_json::from_str(data)?))),
-                "gone" => return Ok(Some(ViewEvent::Gone)),
+                "about" => return Ok(Some(DisplayEvent::About(serde_json::from_str(data)?))),
+                "snapshot" => return Ok(Some(DisplayEvent::Snapshot(serde_json::from_str(data)?))),
+                // The subject.
+                "gone" => return Ok(Some(DisplayEvent::Lost("it does not exist anymore".into()))),
                 _ => {}
             }
         }
@@ -100,13 +99,13 @@ mod tests {
         let mut reader = text.as_bytes();
         read_head(&mut reader).unwrap();
         assert!(
-            matches!(read_event(&mut reader), Ok(Some(ViewEvent::About(about))) if about.pid == 7)
+            matches!(read_event(&mut reader), Ok(Some(DisplayEvent::About(about))) if about.pid == Some(7))
         );
         assert!(matches!(
             read_event(&mut reader),
-            Ok(Some(ViewEvent::Snapshot(snapshot))) if *snapshot == example(1)
+            Ok(Some(DisplayEvent::Snapshot(snapshot))) if *snapshot == example(1)
         ));
-        assert!(matches!(read_event(&mut reader), Ok(Some(ViewEvent::Gone))));
+        assert!(matches!(read_event(&mut reader), Ok(Some(DisplayEvent::Lost(_)))));
         assert!(matches!(read_event(&mut reader), Ok(None)));
     }
 

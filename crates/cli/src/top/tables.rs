@@ -10,7 +10,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row, Table};
 
-use super::figures::{BAD, bold, dim, title};
+use super::figures::{BAD, bold, dim, number, title};
 use super::format::{count, one_line, span, time};
 use super::protocol::Terms;
 use super::workers::{bad, task_name};
@@ -98,16 +98,12 @@ pub(super) fn failures(frame: &mut Frame<'_>, area: Rect, snapshot: &PoolSnapsho
 fn heading(names: &[&str]) -> Row<'static> {
     let cells = names.iter().enumerate().map(|(index, name)| {
         if index == 0 {
-            Cell::from(Span::styled((*name).to_owned(), bold()))
+            Cell::from((*name).to_owned()).style(bold())
         } else {
-            number((*name).to_owned()).style(dim())
+            number(*name).style(dim())
         }
     });
     Row::new(cells.collect::<Vec<_>>())
-}
-
-fn number(text: String) -> Cell<'static> {
-    Cell::from(Line::from(text).right_aligned())
 }
 
 fn ago(time: Duration) -> String {

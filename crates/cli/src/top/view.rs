@@ -11,7 +11,6 @@ use ratatui::widgets::{Paragraph, Sparkline};
 use super::app::App;
 use super::figures::{self, ACCENT, BAD, bold, dim, key, title};
 use super::format::{count, one_line, span};
-use super::protocol::Terms;
 use super::sparkline::{Seconds, columns};
 use super::tables;
 use super::workers;
@@ -31,9 +30,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
         );
         return frame.render_widget(Paragraph::new(text), area);
     };
-    let terms = app.terms();
+    let terms = &app.about.terms;
     let seconds = Seconds::of(snapshot);
-    let figures = figures::lines(snapshot, &seconds, &terms, area.width);
+    let figures = figures::lines(snapshot, &seconds, terms, area.width);
     let height = u16::try_from(figures.len()).unwrap_or(u16::MAX);
     let is_tall = area.height >= TALL;
     let (height, chart) = (Length(height), Length(if is_tall { 7 } else { 4 }));
@@ -47,9 +46,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
         let lines: Vec<Line<'_>> = stack.lines().map(|line| Line::from(one_line(line))).collect();
         frame.render_widget(Paragraph::new(lines), body);
     } else if area.width >= WIDE {
-        two_columns(frame, body, (app, snapshot), &terms);
+        two_columns(frame, body, app, snapshot);
     } else {
-        one_column(frame, body, (app, snapshot), &terms, is_tall);
+        one_column(frame, body, app, snapshot);
     }
     let keys = [key("q", "quit"), key("s", "stack"), key("↑ ↓", &format!("{}s", terms.worker))];
     let mut keys = Line::from(keys.concat());
@@ -57,12 +56,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
     frame.render_widget(keys, foot);
 }
 
-fn two_columns(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    (app, snapshot): (&App, &PoolSnapshot),
-    terms: &Terms,
-) {
+fn two_columns(frame: &mut Frame<'_>, area: Rect, app: &App, snapshot: &PoolSnapshot) {
     let [left, _, right] = Layout::horizontal([Fill(6), Length(4), Fill(5)]).areas(area);
     let rest = area.height.saturating_sub(tables::TIMES + 1);
     let (times, list) = (Length(tables::TIMES), Length((rest / 3).saturating_sub(1)));
@@ -71,24 +65,19 @@ fn two_columns(
     workers::draw(frame, left, app);
     tables::times(frame, times, snapshot);
     tables::labels(frame, labels, snapshot);
-    tables::slowest(frame, slowest, snapshot, terms);
-    tables::failures(frame, failures, snapshot, terms);
+    tables::slowest(frame, slowest, snapshot, &app.about.terms);
+    tables::failures(frame, failures, snapshot, &app.about.terms);
 }
 
-fn one_column(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    (app, snapshot): (&App, &PoolSnapshot),
-    terms: &Terms,
-    is_tall: bool,
-) {
+fn one_column(frame: &mut Frame<'_>, area: Rect, app: &App, snapshot: &PoolSnapshot) {
+    let is_tall = frame.area().height >= TALL;
     let (gap, list) = if is_tall { (Length(1), Length(7)) } else { (Length(0), Length(0)) };
     let heights = [Length(tables::TIMES), Length(1), Fill(1), gap, list, gap, list];
     let [times, _, middle, _, slowest, _, failures] = Layout::vertical(heights).areas(area);
     tables::times(frame, times, snapshot);
     workers::draw(frame, middle, app);
-    tables::slowest(frame, slowest, snapshot, terms);
-    tables::failures(frame, failures, snapshot, terms);
+    tables::slowest(frame, slowest, snapshot, &app.about.terms);
+    tables::failures(frame, failures, snapshot, &app.about.terms);
 }
 
 fn margins(area: Rect) -> Rect {
@@ -96,10 +85,10 @@ fn margins(area: Rect) -> Rect {
 }
 
 fn heading(app: &App, snapshot: &PoolSnapshot) -> Line<'static> {
-    let program = app.about.as_ref().map_or_else(String::new, |about| one_line(&about.program));
+    let program = one_line(&app.about.program);
     let name = if snapshot.name.is_empty() { program.clone() } else { one_line(&snapshot.name) };
     let program = if name == program { String::new() } else { format!("   {program}") };
-    let pid = app.about.as_ref().map_or_else(String::new, |about| format!("   pid {}", about.pid));
+    let pid = app.about.pid.map_or_else(String::new, |pid| format!("   pid {pid}"));
     let about = format!("{program}{pid}   up {}", span(snapshot.age));
     Line::from(vec![Span::styled(name, bold().fg(ACCENT)), Span::styled(about, dim())])
 }

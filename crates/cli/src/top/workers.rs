@@ -9,23 +9,23 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::app::App;
-use super::figures::{ACCENT, BAD, bold, dim, title};
+use super::figures::{ACCENT, BAD, bold, dim, number, title};
 use super::format::{count, one_line, time};
 use super::protocol::Terms;
 
 /// Draws the workers. Those that have no line of their own are cells above the lines, which then
 /// have the workers that run their tasks longest.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App) {
-    let terms = app.terms();
+    let terms = &app.about.terms;
     let all = app.workers();
     let [heading, rest] = title(area);
     if rest.height < 2 || all.len() < usize::from(rest.height) {
         let end = format!("{}s", terms.worker);
         frame.render_widget(Span::styled(capital(&end), bold()), heading);
         let first = app.first.min(all.len());
-        return table(frame, rest, all[first..].iter(), &terms);
+        return table(frame, rest, all[first..].iter(), terms);
     }
-    frame.render_widget(legend(all, &terms), heading);
+    frame.render_widget(legend(all, terms), heading);
     let width = usize::from(rest.width.max(1));
     let rows = all.len().div_ceil(width).min(usize::from(rest.height));
     let cells = all.chunks(width).map(|row| Line::from(row.iter().map(cell).collect::<Vec<_>>()));
@@ -33,7 +33,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App) {
     let taken = u16::try_from(rows + 1).unwrap_or(u16::MAX).min(rest.height);
     let below = Rect { y: rest.y + taken, height: rest.height - taken, ..rest };
     let first = app.first.min(app.running().count());
-    table(frame, below, app.running().skip(first), &terms);
+    table(frame, below, app.running().skip(first), terms);
 }
 
 fn table<'a>(
@@ -42,8 +42,9 @@ fn table<'a>(
     workers: impl Iterator<Item = &'a WorkerSnapshot>,
     terms: &Terms,
 ) {
-    let header = ["", "state", "runs", "for", "done", "failed", "restarts", "pid"];
-    let header = Row::new(header.map(|name| Cell::from(right(name)))).style(dim());
+    let numbers = ["for", "done", "failed", "restarts", "pid"].map(number);
+    let header = Row::new(["", "state", "runs"].map(Cell::from).into_iter().chain(numbers));
+    let header = header.style(dim());
     let rows = workers.take(area.height.into()).map(|worker| {
         let running = worker.running.as_ref();
         let name = running.map_or_else(String::new, |task| {
@@ -54,11 +55,11 @@ fn table<'a>(
             Cell::from(Span::styled(name_of(worker), bold())),
             Cell::from(Span::styled(state_name(worker.state), state_style(worker.state))),
             Cell::from(name),
-            Cell::from(right(&running.map_or_else(String::new, |task| time(task.elapsed)))),
-            Cell::from(right(&count(worker.tasks))),
+            number(running.map_or_else(String::new, |task| time(task.elapsed))),
+            number(count(worker.tasks)),
             Cell::from(bad(worker.failures)),
             Cell::from(bad(worker.restarts)),
-            Cell::from(right(&worker.pid.map_or_else(String::new, |pid| pid.to_string()))),
+            number(worker.pid.map_or_else(String::new, |pid| pid.to_string())),
         ])
     });
     let (done, pid) = if area.width >= 90 { (9, 8) } else { (8, 0) };
@@ -78,12 +79,6 @@ fn name_of(worker: &WorkerSnapshot) -> String {
 /// Returns the name of a task for people.
 pub(super) fn task_name(number: u64, label: &str, terms: &Terms) -> String {
     if label.is_empty() { format!("{} {number}", terms.task) } else { one_line(label) }
-}
-
-pub(super) fn right(text: &str) -> Line<'static> {
-    let is_number = !["state", "runs", ""].contains(&text);
-    let line = Line::from(text.to_owned());
-    if is_number { line.right_aligned() } else { line }
 }
 
 pub(super) fn bad(number: u64) -> Line<'static> {
