@@ -55,10 +55,8 @@ impl Source {
     }
 
     fn new(name: String, line: &str) -> Result<Self, clap::Error> {
-        match words::split(line) {
-            Ok(words) => Ok(Self { name, words }),
-            Err(error) => Err(complaint(&name, &error.to_string())),
-        }
+        let words = words::split(line).map_err(|error| complaint(&name, &error.to_string()))?;
+        Ok(Self { name, words })
     }
 
     /// Checks that these options of ours exist and have valid values.
@@ -96,9 +94,6 @@ fn parse(subcommand: &str, options: &[OsString], rest: &[&str]) -> Result<Argume
 /// Inserts the default options of `brigade run` into a command line.
 pub(crate) fn inserted(words: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     const BEFORE_OPTIONS: usize = 2;
-    if words.get(1).is_none_or(|word| word != "run") {
-        return Ok(words);
-    }
     let mut sources = Vec::new();
     if let Some(folder) = config_folder() {
         sources = Source::file(&folder.join("brigade/config"))?.unwrap_or_default();

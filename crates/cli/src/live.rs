@@ -19,17 +19,17 @@ use record::LiveRecord;
 /// A live view of a run. Dropping it ends the server.
 #[derive(Debug)]
 pub(crate) struct LiveView {
-    record: Arc<Mutex<LiveRecord>>,
+    subject: Subject,
     server: StatusServer,
 }
 
 impl LiveView {
     /// Serves the run at an address: a host and a port, or only a port.
     pub(crate) fn serve(address: &str, runner: &Runner) -> Result<Self, Report> {
-        let record = Arc::new(Mutex::new(LiveRecord::new(runner.slots().get())));
-        let subject = Subject(Arc::clone(&record));
+        let record = LiveRecord::new(runner.slots().get());
+        let subject = Subject(Arc::new(Mutex::new(record)));
         let address = address::resolve(address)?;
-        let server = StatusServer::serve(address, subject).map_err(|error| match error {
+        let server = StatusServer::serve(address, subject.clone()).map_err(|error| match error {
             ServeError::NotLoopback(address) => miette!(
                 help =
                     "use 127.0.0.1, and a tunnel from other machines: ssh -L 8080:127.0.0.1:8080",
@@ -37,7 +37,7 @@ impl LiveView {
             ),
             error => Report::from_err(error).wrap_err("cannot serve the live view"),
         })?;
-        Ok(Self { record, server })
+        Ok(Self { subject, server })
     }
 
     /// Returns the address for a browser.
@@ -47,10 +47,11 @@ impl LiveView {
 
     /// Records an event, and the number of jobs still to come, if known.
     pub(crate) fn note(&self, event: &Event, remaining: Option<u64>) {
-        self.record.lock().note(event, remaining);
+        self.subject.0.lock().note(event, remaining);
     }
 }
 
+#[derive(Debug, Clone)]
 struct Subject(Arc<Mutex<LiveRecord>>);
 
 impl Source for Subject {

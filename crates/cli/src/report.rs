@@ -26,46 +26,49 @@ pub(crate) fn this_run(statistics: &Statistics, status: u8) -> About {
 /// cost the report of a long run.
 #[derive(Debug)]
 pub(crate) struct Files {
-    report: Option<(PathBuf, File)>,
-    trace: Option<(PathBuf, File)>,
+    report: Option<Destination>,
+    trace: Option<Destination>,
 }
+
+/// A file, and what and where it is, for people.
+type Destination = (File, String);
 
 impl Files {
     /// Opens the files. Existing ones keep their content until the run is over.
     pub(crate) fn open(options: &Run) -> Result<Self, Report> {
-        let open = |path: &Option<PathBuf>, what| {
+        let open = |path: &Option<PathBuf>, what| -> Result<_, Report> {
             let Some(path) = path else { return Ok(None) };
+            let name = format!("{what} {}", path.display());
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-            let cannot = || format!("cannot write the {what} {}", path.display());
-            file.map(|file| Some((path.clone(), file))).into_diagnostic().wrap_err_with(cannot)
+            let file = file.into_diagnostic().wrap_err_with(|| cannot_write(&name))?;
+            Ok(Some((file, name)))
         };
         Ok(Self { report: open(&options.report, "report")?, trace: open(&options.trace, "trace")? })
     }
 
     /// Writes the files.
     pub(crate) fn write(&self, report: &mut runner::Report, about: &About) -> Result<(), Report> {
-        if let Some((path, file)) = &self.report {
-            write(file, |writer| report.page(writer, about))
-                .into_diagnostic()
-                .wrap_err_with(|| format!("cannot write the report {}", path.display()))?;
-        }
-        if let Some((path, file)) = &self.trace {
-            write(file, |writer| report.trace(writer))
-                .into_diagnostic()
-                .wrap_err_with(|| format!("cannot write the trace {}", path.display()))?;
-        }
-        Ok(())
+        write(self.report.as_ref(), |writer| report.page(writer, about))?;
+        write(self.trace.as_ref(), |writer| report.trace(writer))
     }
 }
 
 fn write(
-    file: &File,
+    destination: Option<&Destination>,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
-) -> io::Result<()> {
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
-    }
-    let mut writer = BufWriter::new(file);
-    write(&mut writer)?;
-    writer.flush()
+) -> Result<(), Report> {
+    let Some((file, name)) = destination else { return Ok(()) };
+    let write = || {
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        let mut writer = BufWriter::new(file);
+        write(&mut writer)?;
+        writer.flush()
+    };
+    write().into_diagnostic().wrap_err_with(|| cannot_write(name))
+}
+
+fn cannot_write(name: &str) -> String {
+    format!("cannot write the {name}")
 }

@@ -20,9 +20,6 @@ pub(crate) fn inserted(
     /// The program's name and the subcommand.
     const BEFORE_OPTIONS: usize = 2;
     let mut words = words;
-    if words.get(1).is_none_or(|word| word != "run") {
-        return words;
-    }
     let mut at = BEFORE_OPTIONS;
     while let Some(word) = words.get(at).map(|word| word.as_bytes()) {
         if !word.starts_with(b"-") || word == b"-" {
@@ -155,9 +152,7 @@ mod tests {
             "b run -k -- echo -- ::: a",
             "b run --tmux wc ::: a",
             "b run list.txt --tmux",
-            "b topology",
             "b run",
-            "b",
         ] {
             assert_eq!(inserted_in(line), line);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use brigade::runner::Job;
 use clap::ValueEnum;
-use miette::{LabeledSpan, NamedSource, Report, SourceSpan, miette};
+use miette::{LabeledSpan, NamedSource, Report, miette};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -49,18 +49,13 @@ pub(crate) fn jobs_of_toml(
 ) -> Result<Vec<Job>, Report> {
     let source = || NamedSource::new(name, text.to_owned()).with_language("TOML");
     let at = |message: String, span: std::ops::Range<usize>| {
-        let label =
-            LabeledSpan::new_primary_with_span(Some("here".to_owned()), SourceSpan::from(span));
-        miette!(labels = vec![label], "{message}").with_source_code(source())
+        miette!(labels = here(span), "{message}").with_source_code(source())
     };
     let jobs: Jobs = toml::from_str(text).map_err(|error| {
         let help =
             "a job file is a list of tables: [[job]] with command = [\"program\", \"argument\"]";
-        let label = LabeledSpan::new_primary_with_span(
-            Some("here".to_owned()),
-            SourceSpan::from(error.span().unwrap_or_default()),
-        );
-        miette!(labels = vec![label], help = help, "{}", plain::message(error.message()))
+        let labels = here(error.span().unwrap_or_default());
+        miette!(labels = labels, help = help, "{}", plain::message(error.message()))
             .with_source_code(source())
     })?;
     let defaults = match jobs.defaults {
@@ -81,6 +76,11 @@ pub(crate) fn jobs_of_toml(
             job.into_inner().into_job(&defaults, command).map_err(|message| at(message, span))
         })
         .collect()
+}
+
+/// Returns the mark of a place.
+fn here(span: std::ops::Range<usize>) -> Vec<LabeledSpan> {
+    vec![LabeledSpan::new_primary_with_span(Some("here".to_owned()), span)]
 }
 
 /// Reads a job from a line of JSON, whose number is `number`, for a command.
@@ -122,13 +122,12 @@ impl JsonError {
     pub(crate) fn into_report(self, file: &str) -> Report {
         let last = self.line.len().saturating_sub(1);
         let span = match self.column {
-            Some(column) => SourceSpan::from(column.min(last)..last.max(column.min(last))),
-            None => SourceSpan::from(0..self.line.len()),
+            Some(column) => column.min(last)..last.max(column.min(last)),
+            None => 0..self.line.len(),
         };
-        let label = LabeledSpan::new_primary_with_span(Some("here".to_owned()), span);
         let message = self.to_string();
         let source = NamedSource::new(file, self.line).with_language("JSON");
-        miette!(labels = vec![label], "{message}").with_source_code(source)
+        miette!(labels = here(span), "{message}").with_source_code(source)
     }
 }
 

@@ -82,7 +82,7 @@ impl LiveRecord {
             }
             Event::Retrying(outcome) => {
                 self.attempts += 1;
-                self.running.retain(|_, running| running.number != outcome.number);
+                self.running.remove(&outcome.slot);
             }
             Event::Finished(outcome) if outcome.attempts > 0 => self.finished(outcome),
             Event::Halting(_) => self.is_halting = true,
@@ -106,13 +106,8 @@ impl LiveRecord {
     fn finished(&mut self, outcome: &Outcome) {
         self.attempts += 1;
         let slot = outcome.slot;
-        let is_here = |running: &Running| running.number == outcome.number;
-        let name = if self.running.get(&slot).is_some_and(is_here) {
-            self.running.remove(&slot).map(|running| running.name)
-        } else {
-            None
-        };
-        let name = name.unwrap_or_else(|| outcome.job.to_string());
+        let running = self.running.remove(&slot);
+        let name = running.map_or_else(|| outcome.job.to_string(), |running| running.name);
         let run = Run {
             task: outcome.number,
             label: Some(&name),

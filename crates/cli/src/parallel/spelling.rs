@@ -60,7 +60,7 @@ impl<'a> Spelling<'a> {
                 break;
             }
             match bytes.strip_prefix(b"--") {
-                Some(long) => self.read_long(long, &mut words, &mut read.options),
+                Some(long) => read.options.push(self.long(long, &mut words)),
                 None => self.read_letters(&bytes[1..], &mut words, &mut read.options),
             }
         }
@@ -77,24 +77,19 @@ impl<'a> Spelling<'a> {
         }
     }
 
-    fn read_long<'w>(
-        &self,
-        long: &[u8],
-        words: &mut impl Iterator<Item = &'w OsString>,
-        options: &mut Vec<OsString>,
-    ) {
+    fn long<'w>(&self, long: &[u8], words: &mut impl Iterator<Item = &'w OsString>) -> OsString {
         let (name, value) = match long.iter().position(|byte| *byte == b'=') {
             Some(at) => (&long[..at], Some(OsStr::from_bytes(&long[at + 1..]))),
             None => (long, None),
         };
         let Some(argument) = self.named(&String::from_utf8_lossy(name)) else {
-            return options.push(OsString::from_vec([b"--", long].concat()));
+            return OsString::from_vec([b"--", long].concat());
         };
         let value = value.or_else(|| {
             let next = needs_value(argument).then(|| words.next());
             next.flatten().map(OsString::as_os_str)
         });
-        options.push(spelled(argument, value));
+        spelled(argument, value)
     }
 
     fn read_letters<'w>(

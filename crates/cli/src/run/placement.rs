@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
 use brigade::cores::{CorePool, Topology};
-use miette::{IntoDiagnostic, Report};
+use miette::{IntoDiagnostic, Report, miette};
 
 use super::busy::busy_cores;
 use super::explain;
@@ -13,51 +13,13 @@ use crate::arguments::{JobCount, Run};
 /// Set for pinned jobs of a run: the cores that the run has leased for them.
 const LEASED: &str = "BRIGADE_CORES";
 
-/// The wishes that decide about pinning.
-#[derive(Debug, Clone, Copy)]
-struct Wishes {
-    /// The number of jobs at once, if given.
-    jobs: Option<NonZeroUsize>,
-    cores_per_job: Option<NonZeroUsize>,
-    has_policy: bool,
-    no_pin: bool,
-}
-
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{jobs} jobs with {cores_per_job} cores each need {needed} cores, but there are only {usable}: use a smaller \
-     --jobs, or leave out --cores-per-job and --policy to run jobs that are not pinned",
-    needed = jobs.saturating_mul(*cores_per_job)
-)]
-struct TooMany {
-    jobs: NonZeroUsize,
-    cores_per_job: NonZeroUsize,
-    usable: usize,
-}
-
-impl Wishes {
-    /// Returns `true` if jobs are pinned. More jobs than cores are wanted for jobs that mostly
-    /// wait, and pinned ones would take turns.
-    fn pins(self, usable: usize) -> Result<bool, TooMany> {
-        if self.no_pin {
-            return Ok(false);
-        }
-        let Some(jobs) = self.jobs else { return Ok(true) };
-        let cores_per_job = self.cores_per_job.unwrap_or(NonZeroUsize::MIN);
-        if jobs.get().saturating_mul(cores_per_job.get()) <= usable {
-            return Ok(true);
-        }
-        if self.cores_per_job.is_some() || self.has_policy {
-            return Err(TooMany { jobs, cores_per_job, usable });
-        }
-        Ok(false)
-    }
-
-    /// Returns `true` if jobs with these wishes never need all usable cores. Jobs of a list may
-    /// still ask for more.
-    fn leaves_cores(self, usable: usize) -> bool {
-        let cores_per_job = self.cores_per_job.map_or(1, NonZeroUsize::get);
-        self.jobs.is_some_and(|jobs| jobs.get().saturating_mul(cores_per_job) < usable)
+/// Returns `true` if jobs are pinned that need this number of cores at once; `None` if that is
+/// wished and not possible. More jobs than cores are wanted for jobs that mostly wait, and pinned
+/// ones would take turns.
+fn pins(needed: Option<usize>, usable: usize, is_free: bool) -> Option<bool> {
+    match needed {
+        Some(needed) if needed > usable => is_free.then_some(false),
+        _ => Some(true),
     }
 }
 
@@ -78,16 +40,20 @@ pub(super) fn of(options: &Run) -> Result<Placement, Report> {
     let is_free = options.cores_per_job.is_none() && options.policy.is_none();
     let all_at_once = (options.pipe.tee && is_free).then_some(JobCount::Unlimited);
     let jobs = options.jobs.or(all_at_once).map(|jobs| jobs.of(usable));
-    let wishes = Wishes {
-        jobs,
-        cores_per_job: options.cores_per_job,
-        has_policy: options.policy.is_some(),
-        no_pin: options.no_pin,
-    };
-    let pool = if wishes.pins(usable).into_diagnostic()? {
-        Some(pool(topology, wishes.leaves_cores(usable))?)
-    } else {
-        None
+    let cores_per_job = options.cores_per_job.map_or(1, NonZeroUsize::get);
+    let needed = jobs.map(|jobs| jobs.get().saturating_mul(cores_per_job));
+    let pool = match pins(needed, usable, is_free) {
+        _ if options.no_pin => None,
+        Some(false) => None,
+        // Jobs of a list may still ask for more.
+        Some(true) => Some(pool(topology, needed.is_some_and(|needed| needed < usable))?),
+        None => {
+            let (jobs, needed) = (jobs.unwrap_or(NonZeroUsize::MIN), needed.unwrap_or_default());
+            return Err(miette!(
+                "{jobs} jobs with {cores_per_job} cores each need {needed} cores, but there are only {usable}: use a \
+                 smaller --jobs, or leave out --cores-per-job and --policy to run jobs that are not pinned"
+            ));
+        }
     };
     Ok(Placement { jobs, usable, pool })
 }
@@ -122,39 +88,15 @@ fn pool(topology: Topology, leaves_cores: bool) -> Result<CorePool, Report> {
 mod tests {
     use super::*;
 
-    fn pins(jobs: usize, cores_per_job: usize, has_policy: bool) -> Result<bool, String> {
-        let wishes = Wishes {
-            jobs: NonZeroUsize::new(jobs),
-            cores_per_job: NonZeroUsize::new(cores_per_job),
-            has_policy,
-            no_pin: false,
-        };
-        wishes.pins(4).map_err(|error| error.to_string())
-    }
-
     #[test]
     fn more_jobs_than_cores_are_not_pinned() {
-        assert_eq!(pins(0, 0, false), Ok(true));
-        assert_eq!(pins(4, 0, true), Ok(true));
-        assert_eq!(pins(5, 0, false), Ok(false));
+        assert_eq!(pins(None, 4, true), Some(true));
+        assert_eq!(pins(Some(4), 4, false), Some(true));
+        assert_eq!(pins(Some(5), 4, true), Some(false));
     }
 
     #[test]
     fn wishes_for_cores_are_not_ignored() {
-        assert_eq!(pins(2, 2, false), Ok(true));
-        let error = pins(3, 2, false).expect_err("too many");
-        assert!(error.starts_with("3 jobs with 2 cores each need 6 cores"), "{error}");
-        assert!(pins(5, 0, true).is_err());
-    }
-
-    #[test]
-    fn few_jobs_leave_cores() {
-        let leaves_cores = |jobs, cores_per_job| {
-            let (jobs, cores_per_job) = (NonZeroUsize::new(jobs), NonZeroUsize::new(cores_per_job));
-            Wishes { jobs, cores_per_job, has_policy: false, no_pin: false }.leaves_cores(4)
-        };
-        assert!(leaves_cores(3, 0));
-        assert!(!leaves_cores(2, 2));
-        assert!(!leaves_cores(0, 0));
+        assert_eq!(pins(Some(6), 4, false), None);
     }
 }
