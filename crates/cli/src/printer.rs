@@ -20,14 +20,10 @@ use crate::patient::Patient;
 pub(crate) struct Printer {
     /// `true` for a terminal that also shows our own lines: an output without a newline at its end
     /// gets one, so that they do not share a line.
-    ends_lines: bool,
+    pub(crate) ends_lines: bool,
 }
 
 impl Printer {
-    pub(crate) fn new(ends_lines: bool) -> Self {
-        Self { ends_lines }
-    }
-
     /// Prints all output of a finished job.
     pub(crate) fn print(&self, outcome: &Outcome, tag: &[u8]) -> io::Result<()> {
         self.copy(&outcome.stdout, tag, io::stdout().lock())?;

@@ -31,22 +31,22 @@ use crate::live::LiveView;
 use crate::patient::Patient;
 use crate::printer::ReorderBuffer;
 use crate::remote::RemoteRun;
-use crate::screen::{Screen, Statistics, announce};
+use crate::screen::{Screen, Statistics, View, announce};
 use client::RunClient;
 use event_queue::EventQueue;
 use outputs::Outputs;
 use results::ResultSink;
-use session::{Session, SessionEnd};
-use sink::{JsonLines, ReportSink, Sinks, View};
+use session::Session;
+use sink::{JsonLines, ReportSink, Sinks};
 pub(crate) use status::code as job_status;
 use storage::Storage;
 
 /// Runs the jobs. Returns the exit status.
 pub(crate) fn run(options: &Run) -> Result<u8, Report> {
-    let screen = Screen::new(is_progress_wanted(options));
+    let view = View::new(is_progress_wanted(options));
     storage::set_temporary_folder(options)?;
     let mut remote = RemoteRun::of(options)?;
-    let runner = prepare::runner(options, screen.tick())?;
+    let runner = prepare::runner(options, view.tick())?;
     let (input, grammar) = prepare::input(options, &runner)?;
     let storage = Storage::of(options, &grammar)?;
     if options.dry_run {
@@ -68,27 +68,26 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         .wrap_err("cannot install signal handlers")?;
     let has_table = table.is_some();
     let mut client = RunClient::new(input, resume, file_names, has_table, queue.clone(), options);
-    let sinks = sinks(options, &runner, report, table, screen.has_area())?;
-    let statistics = Statistics::new(&runner, remote.is_some());
-    let view = View { screen, statistics };
+    let sinks = sinks(options, &runner, report, table, view.has_area())?;
+    let screen = Screen::new(view, Statistics::new(&runner, remote.is_some()));
     let (is_quiet, stopper) = (options.dialect.is_quiet, runner.stopper());
-    let session = Session::new(view, sinks, joblog, is_quiet, queue.clone(), stopper);
+    let session = Session::new(screen, sinks, joblog, is_quiet, queue.clone(), stopper);
     let thread = queue.start(session).into_diagnostic().wrap_err("cannot start a thread")?;
     let result = match remote {
         Some(remote) => remote.run(runner, &mut client),
         None => runner.run_client(&mut client).map_err(explain::run_error),
     };
-    let Some(end) = queue.finish(thread) else {
-        return Ok(status::stopped(first_signal.get()));
+    let Some(session) = queue.finish(thread) else {
+        return Ok(status::stopped(first_signal.get().copied()));
     };
-    let SessionEnd { mut sinks, statistics, decision, failure } = end;
+    let Session { screen: Screen { statistics, .. }, mut sinks, decision, failure, .. } = session;
     let of_run = |summary: &Summary| {
         let (total, halt) = (statistics.total(), options.halt.and_then(|policy| policy.0));
         match (halt, &decision) {
             (Some(halt), Some(decision)) if options.dialect.is_gnu() => {
                 status::of_halt(halt, decision, total)
             }
-            _ => status::of(summary, halt, decision.as_ref(), total, first_signal.get()),
+            _ => status::of(summary, halt, decision.as_ref(), total, first_signal.get().copied()),
         }
     };
     let status = match failure {

@@ -29,14 +29,16 @@ use text::{Tint, one_line, waiting_for};
 /// Shows progress, failures and the summary.
 #[derive(Debug)]
 pub(crate) struct Screen {
+    pub(crate) statistics: Statistics,
     view: View,
     tint: Tint,
     /// The needs that a line was printed about.
     needs: Vec<Need>,
 }
 
+/// The form in which progress is shown.
 #[derive(Debug)]
-enum View {
+pub(crate) enum View {
     /// Only failures.
     Quiet,
     /// A progress line now and then.
@@ -50,54 +52,57 @@ const SHORT_RUN: Duration = Duration::from_secs(1);
 /// The interval at which the area updates elapsed times; all else is drawn when it happens.
 const TICK: Duration = Duration::from_millis(250);
 
-impl Screen {
-    /// Chooses a view by the options and the terminal. `wanted` is the user's choice about
-    /// progress, if any.
+impl View {
+    /// Chooses a view by the terminal. `wanted` is the user's choice about progress, if any.
     pub(crate) fn new(wanted: Option<bool>) -> Self {
-        let tint = Tint::for_stderr();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let is_terminal = !is_dumb && console::Term::stderr().is_term();
-        let view = match (wanted, is_terminal) {
-            (Some(false), _) | (None, false) => View::Quiet,
-            (Some(true), false) => View::Plain(Plain::default()),
+        match (wanted, is_terminal) {
+            (Some(false), _) | (None, false) => Self::Quiet,
+            (Some(true), false) => Self::Plain(Plain::default()),
             (_, true) => {
                 log::hold();
-                View::Area(Area::new(tint))
+                Self::Area(Area::new(Tint::for_stderr()))
             }
-        };
-        Self { view, tint, needs: Vec::new() }
+        }
     }
 
     /// Returns the interval at which it wants tick events.
     pub(crate) fn tick(&self) -> Option<Duration> {
-        matches!(self.view, View::Area(_)).then_some(TICK)
+        self.has_area().then_some(TICK)
     }
 
-    /// Returns `true` if progress is shown; the summary is then printed even if nothing failed.
-    pub(crate) fn is_watched(&self) -> bool {
-        !matches!(self.view, View::Quiet)
+    /// Returns `true` if there is an area on the terminal.
+    pub(crate) fn has_area(&self) -> bool {
+        matches!(self, Self::Area(_))
+    }
+}
+
+impl Screen {
+    pub(crate) fn new(view: View, statistics: Statistics) -> Self {
+        Self { statistics, view, tint: Tint::for_stderr(), needs: Vec::new() }
     }
 
     /// Calls `print` with the area hidden.
-    pub(crate) fn suspend<T>(&mut self, statistics: &Statistics, print: impl FnOnce() -> T) -> T {
+    pub(crate) fn suspend<T>(&mut self, print: impl FnOnce() -> T) -> T {
         match &mut self.view {
-            View::Area(area) => area.suspend(statistics, print),
+            View::Area(area) => area.suspend(&self.statistics, print),
             View::Quiet | View::Plain(_) => print(),
         }
     }
 
-    /// Shows an event, which `statistics` must already include.
-    pub(crate) fn show(&mut self, event: &Event, statistics: &Statistics) {
+    /// Shows an event, which the statistics must already include.
+    pub(crate) fn show(&mut self, event: &Event) {
         let reports = log::take();
         if !reports.is_empty() {
-            self.suspend(statistics, || log::print(&reports));
+            self.suspend(|| log::print(&reports));
         }
         match &mut self.view {
             View::Area(area) if matches!(event, Event::Suspended) => area.clear(),
-            View::Area(area) => area.show(statistics),
+            View::Area(area) => area.show(&self.statistics),
             View::Plain(plain) if matches!(event, Event::Finished(_)) => {
-                if let Some(line) = plain.line(statistics) {
-                    self.print_line(statistics, &line);
+                if let Some(line) = plain.line(&self.statistics) {
+                    self.print_line(&line);
                 }
             }
             _ => {}
@@ -108,50 +113,48 @@ impl Screen {
             }
             self.needs.push(*need);
         }
-        let line = statistics.is_remote.then(|| remote_message(event)).flatten();
+        let line = self.statistics.is_remote.then(|| remote_message(event)).flatten();
         if let Some(line) = line.or_else(|| message(event)) {
-            self.print_line(statistics, &line);
+            self.print_line(&line);
         }
     }
 
     /// Prints a line about a failed job. Call this after its output was printed.
-    pub(crate) fn show_failure(&mut self, outcome: &Outcome, statistics: &Statistics) {
+    pub(crate) fn show_failure(&mut self, outcome: &Outcome) {
         if outcome.ending.is_success() {
             return;
         }
         let job = name_of(&outcome.job, || outcome.command());
         let what = self.tint.bad(&format!("job {} failed", outcome.number));
         let line = format!("{what} ({}): {}", outcome.ending, one_line(&job));
-        self.print_line(statistics, &line);
-    }
-
-    /// Returns `true` if there is an area on the terminal.
-    pub(crate) fn has_area(&self) -> bool {
-        matches!(self.view, View::Area(_))
+        self.print_line(&line);
     }
 
     /// Prints a line of our own.
-    fn print_line(&mut self, statistics: &Statistics, line: &str) {
-        self.suspend(statistics, || announce(line));
+    fn print_line(&mut self, line: &str) {
+        self.suspend(|| announce(line));
     }
 
     /// Prints a line as it is.
-    pub(crate) fn print(&mut self, statistics: &Statistics, line: &[u8]) {
-        self.suspend(statistics, || {
+    pub(crate) fn print(&mut self, line: &[u8]) {
+        self.suspend(|| {
             let _ = Patient(io::stderr()).write_all(&[line, b"\n"].concat());
         });
     }
 
     /// Removes the area, and prints the summary of the run, if `is_silent` is not set.
-    pub(crate) fn close(&mut self, statistics: &Statistics, is_silent: bool) {
+    pub(crate) fn close(&mut self, is_silent: bool) {
         if let View::Area(area) = &mut self.view {
             area.clear();
         }
         log::release();
+        let statistics = &self.statistics;
         let wall = statistics.elapsed();
         // Two lines of output need no summary of five.
-        let is_worth_it = !self.has_area() || wall > SHORT_RUN || statistics.supply.skipped > 0;
-        let is_watched = self.is_watched();
+        let is_worth_it =
+            !self.view.has_area() || wall > SHORT_RUN || statistics.supply.skipped > 0;
+        // The summary of a run whose progress is shown is printed even if nothing failed.
+        let is_watched = !matches!(self.view, View::Quiet);
         if !is_silent && (is_watched && is_worth_it || statistics.failed > 0) {
             let text = summary::text(statistics, wall, is_watched, self.tint);
             let _ = Patient(io::stderr()).write_all(text.as_bytes());

@@ -25,7 +25,7 @@ use std::time::Duration;
 use brigade::runner::{Event, Outcome, Stopper};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::session::{Session, SessionEnd};
+use super::session::Session;
 use crate::descriptors::most_held;
 use crate::printer::{ReorderBuffer, costs};
 use crate::screen::SupplyCounts;
@@ -89,7 +89,7 @@ impl EventQueue {
     }
 
     /// Starts the output thread, which passes events to a session.
-    pub(super) fn start(&self, mut session: Session) -> io::Result<JoinHandle<SessionEnd>> {
+    pub(super) fn start(&self, mut session: Session) -> io::Result<JoinHandle<Session>> {
         let over = Over(self.clone());
         thread::Builder::new().name("output".to_owned()).spawn(move || {
             let over = over;
@@ -181,7 +181,7 @@ impl EventQueue {
 
     /// Waits until all events are handled. Returns `None` if the run was asked twice to stop and
     /// nobody reads its output.
-    pub(super) fn finish(&self, thread: JoinHandle<SessionEnd>) -> Option<SessionEnd> {
+    pub(super) fn finish(&self, thread: JoinHandle<Session>) -> Option<Session> {
         let mut queue = self.lock();
         queue.is_closed = true;
         self.0.changed.notify_all();

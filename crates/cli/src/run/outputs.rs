@@ -4,14 +4,15 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use brigade::runner::{Captured, Command, Event, Outcome};
+use brigade::runner::{Captured, Event, Outcome};
 
 use super::job_data::{JobData, line_tag};
-use super::sink::{Sink, View};
+use super::sink::Sink;
 use super::storage;
 use crate::arguments::{OutputOptions, Run};
 use crate::patient::Patient;
 use crate::printer::Printer;
+use crate::screen::Screen;
 
 /// A last line that is longer loses its start.
 const LONGEST_LAST_LINE: usize = 1 << 20;
@@ -30,7 +31,7 @@ impl Outputs {
     /// `ends_lines` is set for a terminal that also shows our own lines.
     pub(super) fn new(options: &Run, ends_lines: bool) -> Self {
         Self {
-            printer: Printer::new(ends_lines),
+            printer: Printer { ends_lines },
             options: options.printed.clone(),
             is_live: options.line_buffer || options.json,
             is_hidden: storage::hides_outputs(options),
@@ -52,7 +53,7 @@ impl Outputs {
 
     fn print(&self, outcome: &Outcome, file: Option<PathBuf>, has_output: bool) -> io::Result<()> {
         if self.options.commands {
-            print_command(&outcome.command())?;
+            print_line(outcome.command().to_line().as_bytes())?;
         }
         let tag = line_tag(&outcome.job, outcome.slot);
         match file {
@@ -70,32 +71,32 @@ impl Outputs {
 }
 
 impl Sink for Outputs {
-    fn event(&mut self, event: &Event, view: &mut View) -> io::Result<()> {
+    fn event(&mut self, event: &Event, screen: &mut Screen) -> io::Result<()> {
         match event {
             Event::Output { number, lines, .. } if self.options.latest_line => {
-                view.statistics.note_line(*number, last_line(lines));
+                screen.statistics.note_line(*number, last_line(lines));
             }
             Event::Output { job, slot, stream, lines, .. } => {
                 let tag = line_tag(job, *slot);
-                return view.suspend(|| self.printer.print_lines(*stream, lines, &tag));
+                return screen.suspend(|| self.printer.print_lines(*stream, lines, &tag));
             }
             Event::Started { job, slot, attempt: 1, .. } if self.options.verbose => {
                 let line = job.command_on(*slot).to_line();
-                view.screen.print(&view.statistics, line.as_bytes());
+                screen.print(line.as_bytes());
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn outcome(&mut self, outcome: &Outcome, view: &mut View) -> io::Result<()> {
+    fn outcome(&mut self, outcome: &Outcome, screen: &mut Screen) -> io::Result<()> {
         let has_output = !self.is_hidden && has_output(outcome);
         let file = self.file(outcome)?;
         let is_printed = has_output || self.options.commands || file.is_some();
         if self.is_live || !is_printed {
             return Ok(());
         }
-        view.suspend(|| self.print(outcome, file, has_output))
+        screen.suspend(|| self.print(outcome, file, has_output))
     }
 }
 
@@ -116,10 +117,6 @@ fn last_line_of(outcome: &Outcome) -> io::Result<Vec<u8>> {
 fn last_line(text: &[u8]) -> &[u8] {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     text.rsplit(|byte| *byte == b'\n').next().unwrap_or_default()
-}
-
-fn print_command(command: &Command) -> io::Result<()> {
-    print_line(command.to_line().as_bytes())
 }
 
 fn print_line(line: &[u8]) -> io::Result<()> {

@@ -5,8 +5,9 @@ use std::io;
 use brigade::runner::{Outcome, ResultTable};
 
 use super::job_data::JobData;
-use super::sink::{Sink, View};
+use super::sink::Sink;
 use crate::arguments::Run;
+use crate::screen::Screen;
 
 /// Stores the results of jobs in files or in a table.
 pub(super) struct ResultSink {
@@ -22,7 +23,7 @@ impl ResultSink {
 }
 
 impl Sink for ResultSink {
-    fn outcome(&mut self, outcome: &Outcome, view: &mut View) -> io::Result<()> {
+    fn outcome(&mut self, outcome: &Outcome, screen: &mut Screen) -> io::Result<()> {
         let data = JobData::of(outcome);
         let files = data.and_then(|data| data.files.as_ref());
         if let Some(files) = files.filter(|_| self.stores_files) {
@@ -31,6 +32,6 @@ impl Sink for ResultSink {
         let Some(table) = &mut self.table else { return Ok(()) };
         let arguments = data.map(|data| data.arguments.as_slice()).unwrap_or_default();
         // It may be on the terminal.
-        view.suspend(|| table.write(outcome, arguments))
+        screen.suspend(|| table.write(outcome, arguments))
     }
 }

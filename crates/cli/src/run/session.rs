@@ -7,14 +7,14 @@ use brigade::runner::{Event, Joblog, Outcome, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use super::event_queue::EventQueue;
-use super::sink::{Sink, Sinks, View};
+use super::sink::{Sink, Sinks};
 use super::status::{BROKEN_PIPE, Decision};
-use crate::screen::{Statistics, SupplyCounts};
+use crate::screen::{Screen, SupplyCounts};
 
 /// Handles the events of a run, on the output thread.
 pub(super) struct Session {
-    view: View,
-    sinks: Sinks,
+    pub(super) screen: Screen,
+    pub(super) sinks: Sinks,
     joblog: Option<Joblog>,
     /// `true` if failed jobs and the end of the run are not reported.
     is_quiet: bool,
@@ -23,22 +23,14 @@ pub(super) struct Session {
     /// The numbers of jobs that run and have printed something that could not be passed on.
     cut: HashSet<u64>,
     /// The moment when the halt policy was met.
-    decision: Option<Decision>,
-    /// Our own first failure, which stops the run.
-    failure: Option<Result<u8, Report>>,
-}
-
-/// The data of a session that is needed after its end.
-pub(super) struct SessionEnd {
-    pub(super) sinks: Sinks,
-    pub(super) statistics: Statistics,
     pub(super) decision: Option<Decision>,
+    /// Our own first failure, which stops the run.
     pub(super) failure: Option<Result<u8, Report>>,
 }
 
 impl Session {
     pub(super) fn new(
-        view: View,
+        screen: Screen,
         sinks: Sinks,
         joblog: Option<Joblog>,
         is_quiet: bool,
@@ -46,7 +38,7 @@ impl Session {
         stopper: Stopper,
     ) -> Self {
         let (cut, decision, failure) = (HashSet::new(), None, None);
-        Self { view, sinks, joblog, is_quiet, queue, stopper, cut, decision, failure }
+        Self { screen, sinks, joblog, is_quiet, queue, stopper, cut, decision, failure }
     }
 
     /// Handles an event.
@@ -57,20 +49,20 @@ impl Session {
             // The run ended before the job started: it counts neither as done nor as failed.
             return;
         }
-        self.view.statistics.supply = supply;
-        self.view.statistics.note(&event);
-        if !self.pass_on(|sink, view| sink.event(&event, view))
+        self.screen.statistics.supply = supply;
+        self.screen.statistics.note(&event);
+        if !self.pass_on(|sink, screen| sink.event(&event, screen))
             && let Event::Output { number, .. } = &event
         {
             self.cut.insert(*number);
         }
         // A reader that has had enough does not want to know about the end of the rest.
         if !self.has_lost_reader() {
-            self.view.screen.show(&event, &self.view.statistics);
+            self.screen.show(&event);
         }
         if let Event::Finished(outcome) = event {
             if outcome.is_decisive {
-                let (ending, failed) = (outcome.ending.clone(), self.view.statistics.failed);
+                let (ending, failed) = (outcome.ending.clone(), self.screen.statistics.failed);
                 self.decision = Some(Decision { ending, failed });
             }
             for outcome in self.queue.in_turn(outcome) {
@@ -83,9 +75,9 @@ impl Session {
     /// complete, because the job does not run again.
     fn deliver(&mut self, outcome: &Outcome) {
         let is_whole = !self.cut.remove(&outcome.number);
-        let is_passed_on = self.pass_on(|sink, view| sink.outcome(outcome, view)) && is_whole;
+        let is_passed_on = self.pass_on(|sink, screen| sink.outcome(outcome, screen)) && is_whole;
         if !self.has_lost_reader() && !self.is_quiet {
-            self.view.screen.show_failure(outcome, &self.view.statistics);
+            self.screen.show_failure(outcome);
         }
         if let Err(lost) = check_whole(outcome) {
             return self.fail(Err(lost).wrap_err("cannot store a job's output"));
@@ -98,11 +90,11 @@ impl Session {
     }
 
     /// Calls each sink. Returns `false` if one of them has failed.
-    fn pass_on(&mut self, call: impl Fn(&mut dyn Sink, &mut View) -> io::Result<()>) -> bool {
-        let Self { sinks, view, .. } = self;
+    fn pass_on(&mut self, call: impl Fn(&mut dyn Sink, &mut Screen) -> io::Result<()>) -> bool {
+        let Self { sinks, screen, .. } = self;
         let mut failures = Vec::new();
         for (purpose, sink) in sinks {
-            if let Err(error) = call(&mut **sink, view) {
+            if let Err(error) = call(&mut **sink, screen) {
                 failures.push((error, *purpose));
             }
         }
@@ -142,15 +134,14 @@ impl Session {
     }
 
     /// Delivers the jobs that were held back, and shows the summary.
-    pub(super) fn close(mut self, supply: SupplyCounts) -> SessionEnd {
+    pub(super) fn close(mut self, supply: SupplyCounts) -> Self {
         for outcome in self.queue.rest() {
             self.deliver(&outcome);
         }
-        self.view.statistics.supply = supply;
+        self.screen.statistics.supply = supply;
         let is_silent = self.has_lost_reader() || self.is_quiet;
-        self.view.screen.close(&self.view.statistics, is_silent);
-        let Self { view: View { statistics, .. }, sinks, decision, failure, .. } = self;
-        SessionEnd { sinks, statistics, decision, failure }
+        self.screen.close(is_silent);
+        self
     }
 }
 

@@ -13,13 +13,13 @@ use crate::screen::{Screen, Statistics};
 /// A destination of a run's events. All methods run on the output thread and may block.
 pub(super) trait Sink: Send {
     /// Handles an event when it happens.
-    fn event(&mut self, _: &Event, _: &mut View) -> io::Result<()> {
+    fn event(&mut self, _: &Event, _: &mut Screen) -> io::Result<()> {
         Ok(())
     }
 
     /// Handles the outcome of a job when it is its turn: by default when the job is over, and with
     /// `--keep-order` in the order of the jobs.
-    fn outcome(&mut self, _: &Outcome, _: &mut View) -> io::Result<()> {
+    fn outcome(&mut self, _: &Outcome, _: &mut Screen) -> io::Result<()> {
         Ok(())
     }
 
@@ -33,24 +33,11 @@ pub(super) trait Sink: Send {
 /// fails.
 pub(super) type Sinks = Vec<(&'static str, Box<dyn Sink>)>;
 
-/// The terminal, which all sinks share, and the statistics that it shows.
-pub(super) struct View {
-    pub(super) screen: Screen,
-    pub(super) statistics: Statistics,
-}
-
-impl View {
-    /// Calls `print` with our own lines hidden.
-    pub(super) fn suspend<T>(&mut self, print: impl FnOnce() -> T) -> T {
-        self.screen.suspend(&self.statistics, print)
-    }
-}
-
 /// Prints events as lines of JSON.
 pub(super) struct JsonLines;
 
 impl Sink for JsonLines {
-    fn event(&mut self, event: &Event, _: &mut View) -> io::Result<()> {
+    fn event(&mut self, event: &Event, _: &mut Screen) -> io::Result<()> {
         json::print(event)
     }
 
@@ -62,8 +49,8 @@ impl Sink for JsonLines {
 }
 
 impl Sink for LiveView {
-    fn event(&mut self, event: &Event, view: &mut View) -> io::Result<()> {
-        self.note(event, view.statistics.supply.remaining);
+    fn event(&mut self, event: &Event, screen: &mut Screen) -> io::Result<()> {
+        self.note(event, screen.statistics.supply.remaining);
         Ok(())
     }
 }
@@ -75,7 +62,7 @@ pub(super) struct ReportSink {
 }
 
 impl Sink for ReportSink {
-    fn event(&mut self, event: &Event, _: &mut View) -> io::Result<()> {
+    fn event(&mut self, event: &Event, _: &mut Screen) -> io::Result<()> {
         self.report.note(event)
     }
 

@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use brigade::runner::Stopper;
@@ -12,46 +11,33 @@ use signal_hook::iterator::Signals;
 
 use super::event_queue::EventQueue;
 
-/// The first signal that arrived, if any.
-#[derive(Debug, Clone, Default)]
-pub(super) struct FirstSignal(Arc<AtomicI32>);
-
-impl FirstSignal {
-    pub(super) fn get(&self) -> Option<i32> {
-        Some(self.0.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
-    }
-}
-
 /// Stops the run at the first stop signal, and kills its jobs at the second. Pauses it at Ctrl-Z.
 ///
 /// A signal that is ignored at the start stays ignored: `nohup`, and shells that start a background
 /// job, rely on that. SIGCHLD is handled in any case. Nothing else reports that an adopted process
 /// has ended while its job runs; and while SIGCHLD is ignored, the kernel keeps no exit status of
 /// any job.
-pub(super) fn on_signals(stopper: Stopper, queue: EventQueue) -> io::Result<FirstSignal> {
+///
+/// Returns the place of the first signal that stops the run.
+pub(super) fn on_signals(stopper: Stopper, queue: EventQueue) -> io::Result<Arc<OnceLock<i32>>> {
     let ignored = ignored(&fs::read_to_string("/proc/self/status")?);
     let stops =
         [SIGINT, SIGTERM, SIGHUP, SIGTSTP].into_iter().filter(|signal| !ignored.contains(signal));
     let mut signals = Signals::new(stops.chain([SIGCHLD]))?;
-    let first = FirstSignal::default();
-    let recorded = first.clone();
+    let first = Arc::<OnceLock<i32>>::default();
+    let recorded = Arc::clone(&first);
     // Blocks in a read for as long as the program runs.
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in &mut signals {
             match signal {
-                SIGCHLD => {
-                    stopper.wake();
-                    continue;
+                SIGCHLD => stopper.wake(),
+                SIGTSTP => stopper.suspend(),
+                _ => {
+                    recorded.get_or_init(|| signal);
+                    stopper.stop();
+                    queue.request_stop();
                 }
-                SIGTSTP => {
-                    stopper.suspend();
-                    continue;
-                }
-                _ => {}
             }
-            let _ = recorded.0.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
-            stopper.stop();
-            queue.request_stop();
         }
     })?;
     Ok(first)

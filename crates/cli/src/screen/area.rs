@@ -15,7 +15,7 @@ use super::text::Tint;
 ///
 /// The terminal may disappear at any time; writing to one that has is not an error.
 #[derive(Debug)]
-pub(super) struct Area {
+pub(crate) struct Area {
     tint: Tint,
     /// The widths of the lines on the terminal.
     shown: Vec<usize>,

@@ -27,7 +27,7 @@ pub(super) fn lines(
     let width = width.saturating_sub(1);
     let mut lines = vec![bar(statistics, width, tint)];
     let room = height.saturating_sub(1).clamp(1, MAX_JOBS);
-    let mut running: Vec<&Running> = statistics.running().collect();
+    let mut running: Vec<&Running> = statistics.running.values().collect();
     let hidden = running.len().saturating_sub(room);
     if hidden > 0 {
         // The oldest are the ones to look at.
@@ -38,7 +38,7 @@ pub(super) fn lines(
     if hidden > 0 {
         lines.push(format!("  and {hidden} more"));
     }
-    lines.extend(statistics.host_lines().iter().map(|line| format!("  {line}")));
+    lines.extend(statistics.hosts.lines().iter().map(|line| format!("  {line}")));
     if let Some(need) = statistics.need {
         lines.push(format!("  {}", waiting_for(need)));
     }
@@ -52,7 +52,7 @@ fn bar(statistics: &Statistics, width: usize, tint: Tint) -> String {
     if failed > 0 {
         parts.push(tint.bad(&format!("{failed} failed")));
     }
-    let running = statistics.running_count();
+    let running = statistics.running.len();
     let elapsed = seconds(statistics.elapsed());
     let left = statistics.rest().map(seconds);
     if width < NARROW {

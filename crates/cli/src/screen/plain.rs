@@ -7,7 +7,7 @@ use super::text::seconds;
 
 /// Returns a line when another tenth of the jobs is done or enough time has passed.
 #[derive(Debug, Default)]
-pub(super) struct Plain {
+pub(crate) struct Plain {
     tenths: u64,
     last: Option<Instant>,
 }
@@ -34,7 +34,7 @@ impl Plain {
         Some(format!(
             "{done}{of}, {} failed, {} running, {} elapsed{rest}",
             statistics.failed,
-            statistics.running_count(),
+            statistics.running.len(),
             seconds(statistics.elapsed()),
         ))
     }

@@ -1,7 +1,7 @@
 //! Statistics of a run so far, in memory that does not grow with the number of jobs.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use brigade::runner::{Event, Forecast, Need, Outcome, Runner};
@@ -19,14 +19,16 @@ pub(crate) struct Statistics {
     pub(crate) succeeded: u64,
     pub(crate) failed: u64,
     pub(crate) supply: SupplyCounts,
-    running: BTreeMap<usize, Running>,
+    /// The running jobs, by slot.
+    pub(crate) running: BTreeMap<usize, Running>,
     /// The need that the next job waits for, unless another job has to end first.
     pub(crate) need: Option<Need>,
     /// `true` if the jobs run on a cluster, where neither slots nor cores say how many run.
     pub(crate) is_remote: bool,
-    hosts: HostStatistics,
+    pub(super) hosts: HostStatistics,
     forecast: Forecast,
-    slowest: BinaryHeap<Reverse<(Duration, u64, String)>>,
+    /// The slowest jobs with their durations, slowest first.
+    pub(crate) slowest: Vec<(Duration, u64, String)>,
     pub(crate) failures: Vec<Failure>,
     /// Time for which cores were leased, added up over all cores.
     leased: Duration,
@@ -92,7 +94,7 @@ impl Statistics {
             is_remote,
             hosts: HostStatistics::default(),
             forecast: Forecast::new(slots, cores),
-            slowest: BinaryHeap::new(),
+            slowest: Vec::new(),
             failures: Vec::new(),
             leased: Duration::ZERO,
             busy: Duration::ZERO,
@@ -136,9 +138,7 @@ impl Statistics {
     }
 
     fn attempt_ended(&mut self, outcome: &Outcome) {
-        if self.running.get(&outcome.slot).is_some_and(|running| running.number == outcome.number) {
-            self.running.remove(&outcome.slot);
-        }
+        self.running.remove(&outcome.slot);
         self.hosts.ended(outcome);
         let width = outcome.cores.len().max(1);
         self.widest = self.widest.max(width);
@@ -149,13 +149,11 @@ impl Statistics {
     fn finished(&mut self, outcome: &Outcome) {
         self.attempt_ended(outcome);
         self.forecast.finished(outcome.wall, outcome.cores.len().max(1));
-        if self.slowest.len() < NAMED
-            || self.slowest.peek().is_some_and(|Reverse((wall, ..))| outcome.wall > *wall)
-        {
-            self.slowest.push(Reverse((outcome.wall, outcome.number, name(outcome))));
-            if self.slowest.len() > NAMED {
-                self.slowest.pop();
-            }
+        let is_slow = |(wall, ..): &(Duration, u64, String)| outcome.wall > *wall;
+        if self.slowest.len() < NAMED || self.slowest.last().is_some_and(is_slow) {
+            self.slowest.push((outcome.wall, outcome.number, name(outcome)));
+            self.slowest.sort_by_key(|(wall, number, _)| (Reverse(*wall), *number));
+            self.slowest.truncate(NAMED);
         }
         if outcome.ending.is_success() {
             self.succeeded += 1;
@@ -188,21 +186,8 @@ impl Statistics {
         self.supply.supplied + self.supply.read_ahead
     }
 
-    pub(crate) fn running(&self) -> impl Iterator<Item = &Running> {
-        self.running.values()
-    }
-
-    pub(crate) fn running_count(&self) -> usize {
-        self.running.len()
-    }
-
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
-    }
-
-    /// Returns a line about each host of a run on a cluster.
-    pub(crate) fn host_lines(&self) -> Vec<String> {
-        self.hosts.lines()
     }
 
     /// Returns the time until all jobs are done if they go on at the rate so far.
@@ -222,17 +207,6 @@ impl Statistics {
         let begun = self.finished_count() + self.running.len() as u64;
         let ages = self.running.values().map(|running| running.since.elapsed());
         self.forecast.rest(self.total()?.saturating_sub(begun), ages)
-    }
-
-    /// Returns the slowest jobs, slowest first.
-    pub(crate) fn slowest(&self) -> Vec<(Duration, u64, &str)> {
-        let mut slowest: Vec<_> = self
-            .slowest
-            .iter()
-            .map(|Reverse((wall, number, name))| (*wall, *number, name.as_str()))
-            .collect();
-        slowest.sort_by_key(|(wall, number, _)| (Reverse(*wall), *number));
-        slowest
     }
 
     /// Returns the fraction of the cores' time (of the slots' time if jobs are not pinned) that was

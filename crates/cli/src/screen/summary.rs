@@ -47,14 +47,14 @@ fn write_summary(
     }
     writeln!(text)?;
     if is_full {
-        for line in statistics.host_lines() {
+        for line in statistics.hosts.lines() {
             writeln!(text, "  {line}")?;
         }
     }
     if is_full && jobs > 1 {
         writeln!(text, "slowest:")?;
-        for (wall, number, name) in statistics.slowest() {
-            let line = format!("  {:>6}  job {number}  {name}", seconds(wall));
+        for (wall, number, name) in &statistics.slowest {
+            let line = format!("  {:>6}  job {number}  {name}", seconds(*wall));
             writeln!(text, "{}", fit(&line, width))?;
         }
     }
