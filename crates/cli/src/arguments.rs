@@ -23,7 +23,6 @@ use brigade::runner::{Limit, Retry};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
-use crate::dialect::Dialect;
 use crate::input::Format;
 pub(crate) use cluster::{Cluster, Dead, Node, QueueAddress, Status as ClusterStatusOptions};
 pub(crate) use cluster_run::ClusterRunOptions;
@@ -332,11 +331,24 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) on_cluster: ClusterRunOptions,
 
+    /// The shell that runs all commands of `brigade parallel`, even those of plain words.
     #[arg(skip)]
-    pub(crate) dialect: Dialect,
+    pub(crate) gnu_shell: Option<OsString>,
 }
 
 impl Run {
+    /// Returns `true` for what `brigade parallel` does, for which there are no options:
+    ///
+    /// * Without a command, the arguments are the commands.
+    /// * Outputs that are stored by `--results` are not printed, and a name that ends in `.jsonl`
+    ///   is a directory.
+    /// * Jobs in a log are recognized by their numbers alone, and `--resume` skips failed ones.
+    /// * Neither failed jobs nor the end of the run are reported, unless progress is shown.
+    /// * The exit status of a run that a halt policy has ended is that of GNU parallel.
+    pub(crate) fn is_gnu(&self) -> bool {
+        self.gnu_shell.is_some()
+    }
+
     /// Returns `true` if the jobs run on a cluster.
     pub(crate) fn is_remote(&self) -> bool {
         self.on_cluster.cluster.is_some()

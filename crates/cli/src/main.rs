@@ -12,7 +12,6 @@ mod confine;
 mod dead;
 mod defaults;
 mod descriptors;
-mod dialect;
 mod each;
 mod gnu;
 mod input;

@@ -2,7 +2,7 @@
 //!
 //! The words are brought into a form that clap reads as GNU parallel would ([`spelling`]); options
 //! of `$PARALLEL`, configuration files and profiles come before them ([`profiles`]). What the run
-//! then does differently is in its options, and in its [`Dialect`].
+//! then does differently is in its options, and in [`Run::is_gnu`].
 
 mod profiles;
 pub(crate) mod shell;
@@ -18,7 +18,6 @@ use clap::error::ErrorKind;
 use miette::{IntoDiagnostic, Report};
 
 use crate::arguments::{JobCount, Parallel, Run};
-use crate::dialect::Dialect;
 use spelling::Spelling;
 
 /// The version of GNU parallel whose behavior this is.
@@ -111,7 +110,7 @@ fn translated(run: Run) -> Run {
         allow_duplicates: true,
         no_pin: !is_pinned,
         no_bar: !(run.bar || run.eta),
-        dialect: Dialect { shell: Some(shell::of_user()), is_quiet: !(run.bar || run.eta) },
+        gnu_shell: Some(shell::of_user()),
         ..run
     }
 }

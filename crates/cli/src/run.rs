@@ -70,7 +70,8 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let mut client = RunClient::new(input, resume, file_names, has_table, queue.clone(), options);
     let sinks = sinks(options, &runner, report, table, view.has_area())?;
     let screen = Screen::new(view, Statistics::new(&runner, remote.is_some()));
-    let (is_quiet, stopper) = (options.dialect.is_quiet, runner.stopper());
+    let is_quiet = options.is_gnu() && !(options.bar || options.eta);
+    let stopper = runner.stopper();
     let session = Session::new(screen, sinks, joblog, is_quiet, queue.clone(), stopper);
     let thread = queue.start(session).into_diagnostic().wrap_err("cannot start a thread")?;
     let result = match remote {
@@ -84,7 +85,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let of_run = |summary: &Summary| {
         let (total, halt) = (statistics.total(), options.halt.and_then(|policy| policy.0));
         match (halt, &decision) {
-            (Some(halt), Some(decision)) if options.dialect.is_gnu() => {
+            (Some(halt), Some(decision)) if options.is_gnu() => {
                 status::of_halt(halt, decision, total)
             }
             _ => status::of(summary, halt, decision.as_ref(), total, first_signal.get().copied()),

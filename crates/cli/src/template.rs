@@ -3,6 +3,7 @@
 mod grammar;
 mod part;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -26,7 +27,7 @@ pub(crate) struct Template {
     is_lenient: bool,
     joining: Joining,
     /// The number of all jobs, once it is known.
-    total: Option<u64>,
+    pub(crate) total: u64,
 }
 
 /// The form of a word that contains a replacement string for several arguments.
@@ -46,11 +47,6 @@ pub(crate) enum Joining {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Segment {
     Text(Vec<u8>),
-    Replacement(Replacement),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replacement {
     /// `{#}`
     Number,
     /// `{0#}`: with leading zeros, all numbers have the same width
@@ -110,11 +106,9 @@ impl Template {
     pub(crate) fn parse(words: &[OsString], grammar: &Grammar) -> Result<Self, TemplateError> {
         let parsed = words.iter().map(|word| grammar.segments(word.as_bytes()));
         let mut words: Vec<Vec<Segment>> = parsed.collect::<Result<_, _>>()?;
-        let has_replacements =
-            words.iter().flatten().any(|segment| segment.replacement().is_some());
+        let has_replacements = words.iter().flatten().any(Segment::is_replacement);
         if !has_replacements && grammar.arguments != Some(0) && !grammar.appends_nothing {
-            let argument = Replacement::Argument(ArgumentPosition::Each, Part::Whole);
-            words.push(vec![Segment::Replacement(argument)]);
+            words.push(vec![Segment::Argument(ArgumentPosition::Each, Part::Whole)]);
         }
         Self::new(words, grammar)
     }
@@ -127,24 +121,16 @@ impl Template {
     }
 
     fn new(words: Vec<Vec<Segment>>, grammar: &Grammar) -> Result<Self, TemplateError> {
-        let replacements = words.iter().flatten().filter_map(Segment::replacement);
-        replacements.into_iter().try_for_each(|replacement| grammar.check(replacement))?;
+        words.iter().flatten().try_for_each(|segment| grammar.check(segment))?;
         let words = if grammar.is_shell { line(words, grammar.joining) } else { words };
         let Grammar { is_shell, is_verbatim, joining, .. } = *grammar;
         let is_lenient = grammar.is_lenient || grammar.has_incomplete_jobs;
-        Ok(Self { words, is_shell, is_verbatim, is_lenient, joining, total: None })
+        Ok(Self { words, is_shell, is_verbatim, is_lenient, joining, total: 0 })
     }
 
     /// Returns `true` if the number of all jobs must be known before the first one.
     pub(crate) fn needs_total(&self) -> bool {
-        self.has(|replacement| {
-            matches!(replacement, Replacement::PaddedNumber | Replacement::Total)
-        })
-    }
-
-    /// Sets the number of all jobs.
-    pub(crate) fn set_total(&mut self, total: u64) {
-        self.total = Some(total);
+        self.has(|segment| matches!(segment, Segment::PaddedNumber | Segment::Total))
     }
 
     /// Returns the job for these arguments.
@@ -171,12 +157,12 @@ impl Template {
 
     /// Returns `true` if there are no replacement strings.
     pub(crate) fn is_constant(&self) -> bool {
-        !self.has(|_| true)
+        !self.has(Segment::is_replacement)
     }
 
     /// Returns `true` if the slot is among the replacement strings.
     pub(crate) fn has_slot(&self) -> bool {
-        self.has(|replacement| replacement == Replacement::Slot)
+        self.has(|segment| *segment == Segment::Slot)
     }
 
     /// Returns the length of the command line without the arguments that `{}` stands for. It may be
@@ -187,9 +173,11 @@ impl Template {
                 .iter()
                 .map(|segment| match segment {
                     Segment::Text(text) => text.len(),
-                    Segment::Replacement(Replacement::Slot) => SLOT_DIGITS,
-                    Segment::Replacement(Replacement::Argument(..)) => 0,
-                    Segment::Replacement(_) => number.to_string().len(),
+                    Segment::Slot => SLOT_DIGITS,
+                    Segment::Argument(..) => 0,
+                    Segment::Number | Segment::PaddedNumber | Segment::Total => {
+                        number.to_string().len()
+                    }
                 })
                 .sum();
             match segments.iter().filter(|segment| segment.is_each()).count() {
@@ -211,13 +199,12 @@ impl Template {
                 .iter()
                 .map(|segment| match segment {
                     Segment::Text(text) if is_repeated => text.len(),
-                    Segment::Replacement(Replacement::Argument(ArgumentPosition::Each, part)) => {
+                    Segment::Argument(ArgumentPosition::Each, part) => {
                         self.quoted(*part, argument).len() + usize::from(!is_repeated)
                     }
-                    Segment::Replacement(Replacement::Argument(
-                        ArgumentPosition::First(at),
-                        part,
-                    )) if *at == index + 1 => self.quoted(*part, argument).len(),
+                    Segment::Argument(ArgumentPosition::First(at), part) if *at == index + 1 => {
+                        self.quoted(*part, argument).len()
+                    }
                     _ => 0,
                 })
                 .sum();
@@ -251,8 +238,8 @@ impl Template {
         Ok(words)
     }
 
-    fn has(&self, is_it: impl Fn(Replacement) -> bool) -> bool {
-        self.words.iter().flatten().filter_map(Segment::replacement).any(is_it)
+    fn has(&self, is_it: impl Fn(&Segment) -> bool) -> bool {
+        self.words.iter().flatten().any(is_it)
     }
 
     fn quoted(&self, part: Part, argument: &OsStr) -> OsString {
@@ -275,37 +262,38 @@ impl Filling<'_> {
         let mut cut = Vec::new();
         let mut word = Vec::new();
         for segment in segments {
-            match segment {
-                Segment::Text(text) => word.extend_from_slice(text),
-                Segment::Replacement(Replacement::Argument(ArgumentPosition::Each, part)) => {
-                    for (index, argument) in each.iter().enumerate() {
-                        if index > 0 {
-                            cut.push(std::mem::take(&mut word));
-                        }
-                        word.extend_from_slice(self.template.quoted(*part, argument).as_bytes());
-                    }
+            let Segment::Argument(ArgumentPosition::Each, part) = segment else {
+                word.extend_from_slice(&self.value(segment)?);
+                continue;
+            };
+            for (index, argument) in each.iter().enumerate() {
+                if index > 0 {
+                    cut.push(std::mem::take(&mut word));
                 }
-                Segment::Replacement(Replacement::Argument(position, part)) => {
-                    if let Some(argument) = self.argument(*position)? {
-                        word.extend_from_slice(self.template.quoted(*part, argument).as_bytes());
-                    }
-                }
-                Segment::Replacement(Replacement::Number) => {
-                    word.extend_from_slice(self.number.to_string().as_bytes());
-                }
-                Segment::Replacement(Replacement::PaddedNumber) => {
-                    let width = self.template.total.unwrap_or(0).to_string().len();
-                    word.extend_from_slice(format!("{:0width$}", self.number).as_bytes());
-                }
-                Segment::Replacement(Replacement::Total) => {
-                    let total = self.template.total.unwrap_or(0);
-                    word.extend_from_slice(total.to_string().as_bytes());
-                }
-                Segment::Replacement(Replacement::Slot) => word.extend_from_slice(SLOT_MARKER),
+                word.extend_from_slice(self.template.quoted(*part, argument).as_bytes());
             }
         }
         cut.push(word);
         Ok(cut)
+    }
+
+    /// Returns the text that stands for a segment.
+    fn value<'s>(&self, segment: &'s Segment) -> Result<Cow<'s, [u8]>, TemplateError> {
+        let total = self.template.total;
+        Ok(match segment {
+            Segment::Text(text) => text.into(),
+            Segment::Number => self.number.to_string().into_bytes().into(),
+            Segment::PaddedNumber => {
+                let width = total.to_string().len();
+                format!("{:0width$}", self.number).into_bytes().into()
+            }
+            Segment::Total => total.to_string().into_bytes().into(),
+            Segment::Slot => SLOT_MARKER.into(),
+            Segment::Argument(position, part) => match self.argument(*position)? {
+                Some(argument) => self.template.quoted(*part, argument).into_vec().into(),
+                None => Cow::default(),
+            },
+        })
     }
 
     fn argument(&self, position: ArgumentPosition) -> Result<Option<&OsString>, TemplateError> {
@@ -359,15 +347,12 @@ fn line(words: Vec<Vec<Segment>>, joining: Joining) -> Vec<Vec<Segment>> {
 }
 
 impl Segment {
-    fn replacement(&self) -> Option<Replacement> {
-        match self {
-            Self::Replacement(replacement) => Some(*replacement),
-            Self::Text(_) => None,
-        }
+    fn is_replacement(&self) -> bool {
+        !matches!(self, Self::Text(_))
     }
 
     fn is_each(&self) -> bool {
-        matches!(self, Self::Replacement(Replacement::Argument(ArgumentPosition::Each, _)))
+        matches!(self, Self::Argument(ArgumentPosition::Each, _))
     }
 }
 

@@ -67,7 +67,7 @@ impl Adjustments {
             is_colored: (*ctag || ctagstring.is_some()) && console::colors_enabled(),
             folder: wd.as_ref().map(|folder| text_of_start("--wd", folder, grammar)).transpose()?,
             variables,
-            shell: options.dialect.shell.as_ref().or(shell).cloned(),
+            shell: options.gnu_shell.as_ref().or(shell).cloned(),
             confined: options
                 .sandbox
                 .differs()

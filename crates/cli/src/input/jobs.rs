@@ -32,7 +32,7 @@ impl Jobs {
         while !self.is_over {
             self.read(true)?;
         }
-        self.template.set_total(self.groups.ready() as u64);
+        self.template.total = self.groups.ready() as u64;
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! The prefix of each line of a job's output.
 
+use memchr::memmem;
+
 use crate::template::SLOT_MARKER;
 
 /// The prefix of each line of a job's output; empty without tags.
@@ -28,21 +30,15 @@ impl Tag {
         Self(tag)
     }
 
-    /// Returns `true` if lines have no tag.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Returns the tag on this slot.
     pub(crate) fn on_slot(&self, slot: usize) -> Vec<u8> {
-        let mut tag = Vec::new();
-        let mut rest = self.0.as_slice();
-        while let Some(at) = rest.windows(SLOT_MARKER.len()).position(|part| part == SLOT_MARKER) {
-            tag.extend_from_slice(&rest[..at]);
+        let (mut tag, mut from) = (Vec::new(), 0);
+        for at in memmem::find_iter(&self.0, SLOT_MARKER) {
+            tag.extend_from_slice(&self.0[from..at]);
             tag.extend_from_slice(slot.to_string().as_bytes());
-            rest = &rest[at + SLOT_MARKER.len()..];
+            from = at + SLOT_MARKER.len();
         }
-        tag.extend_from_slice(rest);
+        tag.extend_from_slice(&self.0[from..]);
         tag
     }
 }
@@ -57,6 +53,6 @@ mod tests {
         let text = [b"x", SLOT_MARKER, b"-", SLOT_MARKER].concat();
         assert_eq!(Tag::new(text, None).on_slot(12), b"x12-12\t");
         assert_eq!(Tag::new(b"a".to_vec(), Some(6)).on_slot(1), b"\x1b[31ma\x1b[0m\t");
-        assert!(Tag::default().is_empty() && Tag::default().on_slot(1).is_empty());
+        assert!(Tag::default().on_slot(1).is_empty());
     }
 }

@@ -19,7 +19,8 @@ pub(super) struct JobData {
 impl JobData {
     /// Attaches the data to a job, if there is any.
     pub(super) fn attach(self, job: Job) -> Job {
-        let is_empty = self.arguments.is_empty() && self.tag.is_empty() && self.files.is_none();
+        let is_empty =
+            self.arguments.is_empty() && self.tag == Tag::default() && self.files.is_none();
         if is_empty { job } else { job.data(self) }
     }
 

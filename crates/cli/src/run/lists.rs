@@ -33,7 +33,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Jobs, Grammar), R
     let sharing = options.sharing(runner.slots());
     let mut split = split(options.command.clone(), &lists.separators()).into_diagnostic()?;
     // Without a command, and with nothing but `{}`, GNU parallel takes arguments as commands.
-    let is_bare = options.dialect.is_gnu() && (split.command.is_empty() || split.command == ["{}"]);
+    let is_bare = options.is_gnu() && (split.command.is_empty() || split.command == ["{}"]);
     if split.command.is_empty() && !is_bare {
         return Err(miette!(
             help = "write the command before its arguments: brigade run -- COMMAND {} ::: A B C",
@@ -56,8 +56,8 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Jobs, Grammar), R
         is_shell: options.is_shell_line(),
         is_verbatim: is_bare,
         arguments: table.arguments.map(|arguments| arguments.saturating_mul(sharing.most)),
-        appends_nothing: options.pipe.tee && options.dialect.is_gnu() && !is_bare,
-        is_lenient: options.dialect.is_gnu(),
+        appends_nothing: options.pipe.tee && options.is_gnu() && !is_bare,
+        is_lenient: options.is_gnu(),
         // The last one.
         has_incomplete_jobs: !sharing.is_single(),
         is_open_ended: sharing.most == usize::MAX,

@@ -272,7 +272,7 @@ pub(super) fn joblog(
     };
     let cannot = |what: &str| format!("cannot {what} the joblog {}", path.display());
     if options.resume || options.resume_failed || options.retry_failed {
-        let opened = if options.dialect.is_gnu() {
+        let opened = if options.is_gnu() {
             Joblog::resume_by_number(path, !options.resume_failed)
         } else {
             Joblog::resume(path)

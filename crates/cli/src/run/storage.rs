@@ -47,7 +47,7 @@ impl Storage {
     pub(super) fn of(options: &Run, grammar: &Grammar) -> Result<Self, Report> {
         let Some(path) = &options.results else { return Ok(Self::Nowhere) };
         let names = grammar.names.clone();
-        let is_gnu = options.dialect.is_gnu();
+        let is_gnu = options.is_gnu();
         let template = text_of_start("--results", path.as_os_str(), grammar)?;
         if let Some((stem, format)) = table_of(path, is_gnu)
             && (is_gnu || template.is_constant())
@@ -139,7 +139,7 @@ impl FileNames {
 pub(super) fn hides_outputs(options: &Run) -> bool {
     let path = options.results.as_ref();
     // GNU parallel does not print what it stores.
-    path.is_some_and(|path| options.dialect.is_gnu() || is_printed(path))
+    path.is_some_and(|path| options.is_gnu() || is_printed(path))
 }
 
 /// Sets the directory for temporary files, and checks that the one in use can be written.

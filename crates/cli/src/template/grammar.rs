@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use super::part::Part;
-use super::{ArgumentPosition, Joining, Replacement, Segment, TemplateError};
+use super::{ArgumentPosition, Joining, Segment, TemplateError};
 use crate::input::Row;
 
 /// The spelling of replacement strings, and the arguments that they can refer to.
@@ -45,7 +45,7 @@ impl Grammar {
                 if !text.is_empty() {
                     segments.push(Segment::Text(std::mem::take(&mut text)));
                 }
-                segments.push(Segment::Replacement(replacement));
+                segments.push(replacement);
                 rest = &rest[length..];
             } else {
                 text.push(*first);
@@ -58,9 +58,9 @@ impl Grammar {
         Ok(segments)
     }
 
-    /// Checks that a replacement string can refer to an argument.
-    pub(super) fn check(&self, replacement: Replacement) -> Result<(), TemplateError> {
-        let Replacement::Argument(position, _) = replacement else { return Ok(()) };
+    /// Checks that a segment can refer to its argument.
+    pub(super) fn check(&self, segment: &Segment) -> Result<(), TemplateError> {
+        let Segment::Argument(position, _) = *segment else { return Ok(()) };
         if self.is_open_ended && position != ArgumentPosition::Each {
             return Err(TemplateError::OpenEnded { position });
         }
@@ -76,10 +76,10 @@ impl Grammar {
 
     /// Returns the replacement string at the start of `text` and its length. Braces around anything
     /// else are text, unless GNU parallel would replace it.
-    fn replacement_at(&self, text: &[u8]) -> Result<Option<(Replacement, usize)>, TemplateError> {
+    fn replacement_at(&self, text: &[u8]) -> Result<Option<(Segment, usize)>, TemplateError> {
         if let Some(whole) = self.whole.as_ref().filter(|whole| text.starts_with(whole.as_bytes()))
         {
-            let argument = Replacement::Argument(ArgumentPosition::Each, Part::Whole);
+            let argument = Segment::Argument(ArgumentPosition::Each, Part::Whole);
             return Ok(Some((argument, whole.len())));
         }
         let Some(inner) = text.strip_prefix(b"{") else { return Ok(None) };
@@ -98,16 +98,16 @@ impl Grammar {
     }
 
     /// Returns what the text between two braces stands for.
-    fn replacement(&self, inner: &[u8]) -> Option<Replacement> {
+    fn replacement(&self, inner: &[u8]) -> Option<Segment> {
         if let Some(named) = self.named(inner) {
             return Some(named);
         }
         match inner {
-            b"#" => return Some(Replacement::Number),
-            b"%" => return Some(Replacement::Slot),
-            b"slot" if self.has_plus => return Some(Replacement::Slot),
-            b"##" if self.has_plus => return Some(Replacement::Total),
-            b"0#" if self.has_plus => return Some(Replacement::PaddedNumber),
+            b"#" => return Some(Segment::Number),
+            b"%" => return Some(Segment::Slot),
+            b"slot" if self.has_plus => return Some(Segment::Slot),
+            b"##" if self.has_plus => return Some(Segment::Total),
+            b"0#" if self.has_plus => return Some(Segment::PaddedNumber),
             _ => {}
         }
         let (sign, rest) = match inner.strip_prefix(b"-") {
@@ -125,16 +125,16 @@ impl Grammar {
         };
         let part = Part::parse(rest, self.has_plus)?;
         let is_renamed = part == Part::Whole && self.whole.is_some();
-        (!is_renamed).then_some(Replacement::Argument(position, part))
+        (!is_renamed).then_some(Segment::Argument(position, part))
     }
 
     /// Returns the replacement string that begins with the name of an argument. Of two names, the
     /// longer one is meant.
-    fn named(&self, inner: &[u8]) -> Option<Replacement> {
+    fn named(&self, inner: &[u8]) -> Option<Segment> {
         let of_name = |(position, name): (usize, &OsString)| {
             let rest = inner.strip_prefix(name.as_bytes()).filter(|_| !name.is_empty())?;
             let part = Part::parse(rest, self.has_plus)?;
-            Some((rest.len(), Replacement::Argument(ArgumentPosition::First(position), part)))
+            Some((rest.len(), Segment::Argument(ArgumentPosition::First(position), part)))
         };
         let named = (1..).zip(&self.names).filter_map(of_name);
         named.min_by_key(|(rest, _)| *rest).map(|(_, replacement)| replacement)

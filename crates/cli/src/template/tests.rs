@@ -148,7 +148,7 @@ fn numbers_are_padded_to_the_width_of_the_last() {
     let grammar = Grammar { has_plus: true, ..grammar(false, 1) };
     let mut template = Template::parse(&words(&["x", "{0#}/{##}"]), &grammar).expect("valid");
     assert!(template.needs_total());
-    template.set_total(100);
+    template.total = 100;
     let job = template.job(7, &words(&["a"])).expect("one argument");
     assert_eq!(job.to_string(), "x 007/100");
 }
@@ -224,11 +224,11 @@ fn spelled(segments: &[Segment]) -> String {
     };
     let segment = |segment: &Segment| match segment {
         Segment::Text(text) => String::from_utf8_lossy(text).into_owned(),
-        Segment::Replacement(Replacement::Number) => "{#}".to_owned(),
-        Segment::Replacement(Replacement::PaddedNumber) => "{0#}".to_owned(),
-        Segment::Replacement(Replacement::Total) => "{##}".to_owned(),
-        Segment::Replacement(Replacement::Slot) => "{%}".to_owned(),
-        Segment::Replacement(Replacement::Argument(position, of)) => {
+        Segment::Number => "{#}".to_owned(),
+        Segment::PaddedNumber => "{0#}".to_owned(),
+        Segment::Total => "{##}".to_owned(),
+        Segment::Slot => "{%}".to_owned(),
+        Segment::Argument(position, of) => {
             format!("{{{position}{}}}", part(*of))
         }
     };
@@ -241,7 +241,7 @@ proptest! {
         let grammar = Grammar { has_plus: true, ..Grammar::default() };
         if let Ok(segments) = grammar.segments(word.as_bytes()) {
             prop_assert_eq!(spelled(&segments), word.as_str());
-            let texts = segments.windows(2).filter(|pair| pair.iter().all(|segment| segment.replacement().is_none()));
+            let texts = segments.windows(2).filter(|pair| pair.iter().all(|segment| !segment.is_replacement()));
             prop_assert_eq!(texts.count(), 0, "text is one segment");
         }
     }
