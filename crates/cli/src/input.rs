@@ -22,16 +22,17 @@ use file::jobs_of_json_line;
 pub(crate) use file::{Format, JsonError, jobs_of_toml};
 pub(crate) use groups::{Groups, RowSharing, TooLong};
 pub(crate) use jobs::Jobs;
-pub(crate) use lists::{Combinations, Dimension, check as check_lists, cycled, linked};
+pub(crate) use lists::{Combinations, check as check_lists, cycled, linked};
 pub(crate) use records::LineRows;
 pub(crate) use rows::{Columns, OpenQuote, Row, RowReader, RowRules, Trim};
 pub(crate) use shuffle::shuffled;
 pub(crate) use sources::{List, ListError, ListOrigin, Separators, split};
-pub(crate) use stream::{Framing, Lines, ReadAhead, receive};
+pub(crate) use stream::{Framing, LineOrigin, Lines, ReadAhead, receive};
 
 use std::error::Error;
 use std::ffi::OsString;
 use std::io;
+use std::task::Poll;
 
 use brigade::runner::Job;
 
@@ -55,17 +56,9 @@ impl Entry {
     }
 }
 
-/// The answer of an input: a job, or what jobs are made from.
-#[derive(Debug)]
-pub(crate) enum Fetch<T = Box<Entry>> {
-    Entry(T),
-    /// Nothing yet; the runner will be woken when there is something.
-    Later,
-    End,
-}
-
-/// The answer of an input, or the reason why there is none.
-pub(crate) type Fetched<T = Box<Entry>> = Result<Fetch<T>, Problem>;
+/// The answer of an input: a job, or what jobs are made from; `None` at the end, or the reason why
+/// there is none. If there is nothing yet, the runner will be woken when there is something.
+pub(crate) type Fetched<T = Box<Entry>> = Poll<Option<Result<T, Problem>>>;
 
 /// The reason why there are no more jobs.
 pub(crate) type Problem = Box<dyn Error + Send + Sync>;
@@ -75,13 +68,8 @@ pub(crate) trait Input<T = Box<Entry>> {
     /// Returns the next one, and waits for it if `waits` is set.
     fn next(&mut self, waits: bool) -> Fetched<T>;
 
-    /// Returns the number of those still to come, if known.
-    fn remaining(&self) -> Option<u64>;
-
-    /// Returns the number of those that are known to come, even if the end of the list is not.
-    fn read_ahead(&self) -> u64 {
-        self.remaining().unwrap_or(0)
-    }
+    /// Returns the number of those still to come, as far as it is known.
+    fn ahead(&self) -> Ahead;
 
     /// Returns an input that yields all of them from the first, if they can be read twice.
     fn again(&self) -> io::Result<Option<Box<dyn Input<T>>>>;
@@ -90,23 +78,36 @@ pub(crate) trait Input<T = Box<Entry>> {
     fn close(&mut self) {}
 }
 
-/// An input whose jobs have all been read.
-#[derive(Debug, Clone)]
-pub(crate) struct Ready(std::vec::IntoIter<Entry>);
+/// The number of jobs, rows or lines that are known to come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    pub(crate) count: u64,
+    /// `true` if no others come.
+    pub(crate) is_all: bool,
+}
 
-impl Ready {
-    pub(crate) fn new(entries: Vec<Entry>) -> Self {
-        Self(entries.into_iter())
+impl Ahead {
+    pub(crate) fn all(count: usize) -> Self {
+        Self { count: count as u64, is_all: true }
+    }
+
+    /// Returns the number of all that come, if it is known.
+    pub(crate) fn total(self) -> Option<u64> {
+        self.is_all.then_some(self.count)
     }
 }
 
+/// An input whose jobs have all been read.
+#[derive(Debug, Clone)]
+pub(crate) struct Ready(pub(crate) std::vec::IntoIter<Entry>);
+
 impl Input for Ready {
     fn next(&mut self, _: bool) -> Fetched {
-        Ok(self.0.next().map_or(Fetch::End, |entry| Fetch::Entry(Box::new(entry))))
+        Poll::Ready(self.0.next().map(|entry| Ok(Box::new(entry))))
     }
 
-    fn remaining(&self) -> Option<u64> {
-        Some(self.0.len() as u64)
+    fn ahead(&self) -> Ahead {
+        Ahead::all(self.0.len())
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {

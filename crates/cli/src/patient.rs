@@ -4,6 +4,8 @@
 //! us or run beside us change that for themselves. The error of a read or write that would block
 //! must not cost a run its input or output.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -15,6 +17,23 @@ use crate::descriptors::lacks_stdout;
 /// A stream that waits when a read or write would block.
 #[derive(Debug)]
 pub(crate) struct Patient<S>(pub(crate) S);
+
+impl Patient<File> {
+    /// Opens a file, or standard input for `-`.
+    pub(crate) fn open(path: &OsStr) -> io::Result<Self> {
+        let file = if path == "-" {
+            io::stdin().as_fd().try_clone_to_owned()?.into()
+        } else {
+            File::open(path)?
+        };
+        Ok(Self(file))
+    }
+
+    /// Returns `true` if it can be read twice.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.0.metadata().is_ok_and(|metadata| metadata.is_file())
+    }
+}
 
 impl<S: AsFd> Patient<S> {
     /// Calls `operation` until it does not fail because it would block. Waits in between, for as

@@ -6,29 +6,28 @@
 //! bounds the number of blocks that exist; when it is reached, the thread stops reading.
 
 mod boundary;
-mod command;
 mod cutter;
 mod gate;
 mod header;
+mod jobs;
 mod options;
 mod parts;
-mod tee;
 
-pub(crate) use command::PipedCommand;
+pub(crate) use jobs::{PipedJobs, SharedInput, Source};
 pub(crate) use options::{parts, whole};
-pub(crate) use parts::Parts;
-pub(crate) use tee::Teed;
 
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::thread;
 
-use brigade::runner::{BlockStreams, InputBlock, Stdin, Stopper};
-use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
+use brigade::runner::{BlockSharing, BlockStreams, InputBlock, Stdin, Stopper};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::descriptors::{most_blocks, most_streams};
-use crate::input::{Fetch, Fetched, Input, ReadAhead, receive};
+use crate::input::{Fetched, ReadAhead, receive};
 use boundary::Boundary;
 use cutter::{Amount, Cutter};
 use gate::Gate;
@@ -45,30 +44,19 @@ pub(crate) struct Cut {
     size: usize,
     /// `true` if a log records which blocks were done.
     is_logged: bool,
-    sharing: Sharing,
+    /// `None` for a job for each block; else there are as many jobs as run at once.
+    sharing: Option<BlockSharing>,
 }
 
-/// Jobs whose standard input are blocks of a stream.
+/// Standard input, which a thread reads and hands out in blocks. Dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     receiver: Receiver<io::Result<Stdin>>,
-    command: PipedCommand,
     gate: Gate,
-    /// The inputs of jobs that take turns, if they do.
+    /// The inputs of jobs that share the blocks, if they do.
     streams: Option<BlockStreams>,
     /// The jobs for which the thread has read.
     read_ahead: Arc<ReadAhead>,
-}
-
-/// The way in which blocks are shared out among jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// A job for each block.
-    JobForEach,
-    /// As many jobs as run at once. Each block goes to the next one that has room.
-    ToTheNext,
-    /// The same, but jobs get blocks strictly in turns.
-    InTurns,
 }
 
 /// The blocks that wait for a job may take this much memory, or one block.
@@ -76,61 +64,84 @@ const AHEAD_BYTES: usize = 8 << 20;
 /// Maximum number of blocks that wait for a job.
 const AHEAD: usize = 8;
 
+/// A slow job has a block that it reads and one that waits; a third one is read meanwhile.
+const BLOCKS_FOR_ALL: usize = 3;
+/// The most that is read at once for all jobs. A pipe holds less by default.
+const SHARED_SIZE: usize = 1 << 20;
+
+impl Cut {
+    /// Returns the cut for jobs that all get the whole stream.
+    pub(crate) fn for_all() -> Self {
+        Self {
+            amount: Amount::Arrived,
+            header: Header::lines(0),
+            removed: None,
+            size: SHARED_SIZE,
+            is_logged: false,
+            sharing: Some(BlockSharing::ToAll),
+        }
+    }
+}
+
 impl Blocks {
-    /// Starts reading. `slots` is the number of jobs at once.
+    /// Starts reading for this number of jobs at once.
     pub(crate) fn new(
         reader: impl Read + Send + 'static,
         cut: Cut,
-        command: PipedCommand,
-        slots: usize,
+        jobs: usize,
         stopper: Stopper,
     ) -> Self {
-        let ahead = (AHEAD_BYTES / cut.size).clamp(1, AHEAD);
-        let is_shared = cut.sharing != Sharing::JobForEach;
-        // All that take turns must run at once.
-        let slots = if is_shared { slots.min(most_streams()) } else { slots };
-        // A stream has a block that is read and one that waits.
-        let most = if is_shared { 2 * slots + 1 } else { most_blocks().min(slots + ahead) };
+        let (jobs, most) = match cut.sharing {
+            None => {
+                let ahead = (AHEAD_BYTES / cut.size).clamp(1, AHEAD);
+                (jobs, most_blocks().min(jobs + ahead))
+            }
+            Some(BlockSharing::ToAll) => (jobs, BLOCKS_FOR_ALL),
+            Some(_) => {
+                // All that take turns must run at once, each with two blocks.
+                let jobs = jobs.min(most_streams());
+                (jobs, 2 * jobs + 1)
+            }
+        };
         let gate = Gate::new(most);
         let read_ahead = Arc::<ReadAhead>::default();
         // Bounded by the gate.
         let (sender, receiver) = unbounded();
-        let streams = match cut.sharing {
-            Sharing::JobForEach => None,
-            Sharing::ToTheNext => Some(BlockStreams::new(slots)),
-            Sharing::InTurns => Some(BlockStreams::in_step(slots)),
+        let streams = cut.sharing.map(|sharing| BlockStreams::new(jobs, sharing));
+        let is_list = cut.sharing == Some(BlockSharing::ToAll);
+        let thread = PipeReader {
+            gate: gate.clone(),
+            ahead: Arc::clone(&read_ahead),
+            sender,
+            stopper,
+            streams: streams.clone(),
+            starts: if is_list { 0..0 } else { 0..jobs },
         };
-        let share = streams.clone().map(|streams| SharedBlocks { streams, slots, given: 0 });
-        let (theirs, ahead) = (gate.clone(), Arc::clone(&read_ahead));
-        let thread = PipeReader { gate: theirs, ahead, sender, stopper, share };
         thread::spawn(move || thread.run(reader, cut));
-        Self { receiver, command, gate, streams, read_ahead }
+        Self { receiver, gate, streams, read_ahead }
     }
-}
 
-impl Input for Blocks {
-    fn next(&mut self, waits: bool) -> Fetched {
+    /// Returns the standard input of the next job to start; waits for it if `waits` is set.
+    pub(crate) fn next(&mut self, waits: bool) -> Fetched<Stdin> {
         // The thread may wait for more of a stream that nobody needs.
         let are_over = || self.streams.as_ref().is_some_and(BlockStreams::are_over);
         match receive(&self.receiver, waits) {
-            Ok(stdin) => self.command.job(stdin?),
-            Err(TryRecvError::Empty) if !are_over() => Ok(Fetch::Later),
-            Err(_) => Ok(Fetch::End),
+            Poll::Ready(Some(stdin)) => Poll::Ready(Some(Ok(stdin?))),
+            Poll::Pending if !are_over() => Poll::Pending,
+            _ => Poll::Ready(None),
         }
     }
 
-    fn remaining(&self) -> Option<u64> {
-        Some(self.read_ahead.total()?.saturating_sub(self.command.jobs()))
+    /// Returns the stream of one of the jobs that share the blocks.
+    pub(crate) fn stream(&self, index: usize) -> Stdin {
+        let streams = self.streams.as_ref();
+        streams.map_or(Stdin::Null, |streams| Stdin::Stream(streams.stream(index, [].into())))
     }
 
-    fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
-        Ok(None)
-    }
-
-    fn close(&mut self) {
+    /// Takes note that no jobs start but those that have: they do not wait for the others.
+    pub(crate) fn close(&self, started: u64) {
         if let Some(streams) = &self.streams {
-            // Those that take turns with the running jobs.
-            streams.abandon_from(usize::try_from(self.command.jobs()).unwrap_or(usize::MAX));
+            streams.abandon_from(usize::try_from(started).unwrap_or(usize::MAX));
         }
     }
 }
@@ -138,9 +149,7 @@ impl Input for Blocks {
 impl Drop for Blocks {
     fn drop(&mut self) {
         self.gate.close();
-        if let Some(streams) = &self.streams {
-            streams.abandon_from(0);
-        }
+        self.close(0);
     }
 }
 
@@ -150,15 +159,10 @@ struct PipeReader {
     ahead: Arc<ReadAhead>,
     sender: Sender<io::Result<Stdin>>,
     stopper: Stopper,
-    share: Option<SharedBlocks>,
-}
-
-/// The state of blocks that are shared out among a number of jobs.
-struct SharedBlocks {
-    streams: BlockStreams,
-    slots: usize,
-    /// Number of blocks given to jobs.
-    given: usize,
+    /// The jobs that share the blocks, if they do.
+    streams: Option<BlockStreams>,
+    /// Those of them that start with their first block.
+    starts: Range<usize>,
 }
 
 impl PipeReader {
@@ -168,8 +172,8 @@ impl PipeReader {
             // Nobody to tell if the run is over.
             Err(error) => drop(self.sender.send(Err(error))),
         }
-        let Self { sender, stopper, share, .. } = self;
-        if let Some(SharedBlocks { streams, .. }) = share {
+        let Self { sender, stopper, streams, .. } = self;
+        if let Some(streams) = streams {
             streams.end();
         }
         drop(sender);
@@ -186,8 +190,8 @@ impl PipeReader {
                 None => block.into(),
             };
             match sharing {
-                Sharing::JobForEach => self.start(&[header, &block], is_logged),
-                Sharing::ToTheNext | Sharing::InTurns => self.share(header, &block, sharing),
+                None => self.start(&[header, &block], is_logged),
+                Some(_) => self.share(header, &block),
             }
         };
         loop {
@@ -224,20 +228,16 @@ impl PipeReader {
         self.block(parts, identity).is_some_and(|block| self.send(Ok(Stdin::Block(block))))
     }
 
-    /// Gives a block to one of several jobs, and starts it with its first block. Returns `false` if
-    /// nobody wants more blocks.
-    fn share(&mut self, header: &[u8], block: &[u8], sharing: Sharing) -> bool {
-        let Some(block) = self.block(&[block], 0) else { return false };
-        let Some(SharedBlocks { streams, slots, given }) = &mut self.share else { return false };
-        let (index, is_first) = (*given % *slots, *given < *slots);
-        *given += 1;
-        let goes_on = if is_first || sharing == Sharing::InTurns {
-            streams.give_to(index, block)
-        } else {
-            streams.give(block)
-        };
-        let stream = is_first.then(|| streams.stream(index, header.into()));
-        goes_on && stream.is_none_or(|stream| self.send(Ok(Stdin::Stream(stream))))
+    /// Gives a block to jobs that share them, and starts one with its first block. Returns `false`
+    /// if nobody wants more blocks.
+    fn share(&mut self, header: &[u8], block: &[u8]) -> bool {
+        let block = self.block(&[block], 0);
+        let (Some(block), Some(streams)) = (block, &self.streams) else { return false };
+        if !streams.give(&block) {
+            return false;
+        }
+        let Some(index) = self.starts.next() else { return true };
+        self.send(Ok(Stdin::Stream(streams.stream(index, header.into()))))
     }
 
     /// Makes a block when there is room for it. Returns `None` if nobody wants more, and after a

@@ -19,6 +19,7 @@ mod storage;
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::task::Poll;
 
 use brigade::runner::{ResultTable, Runner, Summary};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
@@ -26,7 +27,7 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use crate::RUN_FAILED;
 use crate::arguments::Run;
 use crate::descriptors::most_held;
-use crate::input::{Fetch, Input};
+use crate::input::Input;
 use crate::live::LiveView;
 use crate::patient::Patient;
 use crate::printer::ReorderBuffer;
@@ -148,7 +149,8 @@ fn sinks(
 /// Prints the commands as lines that a shell understands.
 fn dry_run(mut input: Box<dyn Input>) -> Result<u8, Report> {
     let mut stdout = io::BufWriter::new(Patient(io::stdout().lock()));
-    while let Fetch::Entry(entry) = input.next(true).map_err(|error| miette!("{error}"))? {
+    while let Poll::Ready(Some(entry)) = input.next(true) {
+        let entry = entry.map_err(|error| miette!("{error}"))?;
         // The slot is not known in advance.
         let command = entry.job.with_slot("{%}").to_line();
         stdout.write_all(command.as_bytes()).into_diagnostic()?;

@@ -4,7 +4,9 @@
 //! that waits, besides the one that it reads, so a giver that is faster than the jobs waits.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
+use std::task::Poll;
 
 use brigade_sys::sync::{Condvar, Mutex};
 use brigade_sys::wait::Waker;
@@ -15,6 +17,21 @@ use crate::same::equal_if_same;
 /// The standard inputs of several jobs, to which blocks are given while the jobs run.
 #[derive(Clone)]
 pub struct BlockStreams(Arc<Shared>);
+
+/// The way in which blocks are shared out among jobs. Each job begins with one, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockSharing {
+    /// A block goes to the job that has waited longest of those for which no block waits.
+    ToTheNext,
+    /// Jobs get blocks strictly in turns.
+    ///
+    /// As with [`ToAll`](Self::ToAll), all jobs must run at once, because a block for one of them
+    /// is given after the others have taken theirs. A job that cannot start for lack of memory,
+    /// descriptors or processes does not wait for the end of another one: it fails.
+    InTurns,
+    /// Each job gets all blocks.
+    ToAll,
+}
 
 /// One of several [`BlockStreams`], the standard input of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,50 +49,29 @@ struct Shared {
 
 struct State {
     streams: Vec<Stream>,
+    sharing: BlockSharing,
     /// `true` if no more blocks will be given.
     has_ended: bool,
     /// Number of blocks given so far.
-    given: u64,
-    /// `true` if all jobs must run at once.
-    is_in_step: bool,
+    given: usize,
 }
 
 #[derive(Default)]
 struct Stream {
     waiting: Option<InputBlock>,
     /// The number of the block that was given last.
-    last: u64,
+    last: usize,
     /// `true` if its job needs no more blocks.
     is_over: bool,
     /// Wakes the feeder, once the job runs.
     waker: Option<Arc<Waker>>,
 }
 
-/// The answer of a stream that was asked for a block.
-#[derive(Debug)]
-pub(crate) enum BlockAnswer {
-    Block(InputBlock),
-    /// No block yet; the waker will be woken.
-    Later,
-    End,
-}
-
 impl BlockStreams {
     /// Returns this number of streams without blocks.
-    pub fn new(count: usize) -> Self {
-        Self::with(count, false)
-    }
-
-    /// Returns this number of streams for jobs that must all run at once, because a block for one
-    /// of them is given after the others have taken theirs. A job that cannot start for lack of
-    /// memory, descriptors or processes does not wait for the end of another one: it fails.
-    pub fn in_step(count: usize) -> Self {
-        Self::with(count, true)
-    }
-
-    fn with(count: usize, is_in_step: bool) -> Self {
+    pub fn new(count: usize, sharing: BlockSharing) -> Self {
         let streams = (0..count).map(|_| Stream::default()).collect();
-        let state = Mutex::new(State { streams, has_ended: false, given: 0, is_in_step });
+        let state = Mutex::new(State { streams, sharing, has_ended: false, given: 0 });
         Self(Arc::new(Shared { state, changed: Condvar::new() }))
     }
 
@@ -84,52 +80,23 @@ impl BlockStreams {
         BlockStream { streams: self.clone(), index, header }
     }
 
-    /// Gives a block to the job with this index. Waits while another block waits for it. A block
-    /// for a job that is over is dropped. Returns `false` if all jobs are over.
-    pub fn give_to(&self, index: usize, block: InputBlock) -> bool {
-        self.give_where(block, |state| Some(index).filter(|index| state.streams[*index].has_room()))
-    }
-
-    /// Gives a block to the job that has waited longest of those for which no block waits. Waits
-    /// until there is one. Returns `false` if all jobs are over; the block is dropped then.
-    pub fn give(&self, block: InputBlock) -> bool {
-        self.give_where(block, |state| {
-            let streams = state.streams.iter().enumerate();
-            let open = streams.filter(|(_, stream)| stream.has_room() && !stream.is_over);
-            let next = open.min_by_key(|(_, stream)| stream.last).map(|(index, _)| index);
-            // Any will do if all are over: it drops the block.
-            next.or_else(|| state.are_over().then_some(0))
-        })
-    }
-
-    /// Gives a block to all jobs. Waits while another block waits for any of them. Returns `false`
-    /// if all jobs are over.
-    pub fn give_to_all(&self, block: &InputBlock) -> bool {
+    /// Gives a block to the jobs whose turn it is. Waits while another block waits for one of them.
+    /// A block for a job that is over is dropped. Returns `false` if all jobs are over.
+    pub fn give(&self, block: &InputBlock) -> bool {
         let mut state = self.0.state.lock();
-        while !state.streams.iter().all(Stream::has_room) {
-            state = self.0.changed.wait(state);
-        }
-        for index in 0..state.streams.len() {
-            state.give(index, block.clone());
-        }
+        let turn = loop {
+            match state.turn() {
+                Some(turn) => break turn,
+                None => state = self.0.changed.wait(state),
+            }
+        };
+        state.give(turn, block);
         !state.are_over()
     }
 
     /// Returns `true` if all jobs are over.
     pub fn are_over(&self) -> bool {
         self.0.state.lock().are_over()
-    }
-
-    fn give_where(&self, block: InputBlock, choose: impl Fn(&State) -> Option<usize>) -> bool {
-        let mut state = self.0.state.lock();
-        let index = loop {
-            match choose(&state) {
-                Some(index) => break index,
-                None => state = self.0.changed.wait(state),
-            }
-        };
-        state.give(index, block);
-        !state.are_over()
     }
 
     /// Ends all streams after the blocks that were given.
@@ -159,13 +126,12 @@ impl BlockStream {
         self.streams.0.state.lock().streams[self.index].waker = Some(Arc::clone(waker));
     }
 
-    pub(crate) fn next(&self) -> BlockAnswer {
+    /// Returns the next block, or `None` at the end. The waker is woken when there is one later.
+    pub(crate) fn next(&self) -> Poll<Option<InputBlock>> {
         let mut state = self.streams.0.state.lock();
-        let has_ended = state.has_ended;
         let next = match state.streams[self.index].waiting.take() {
-            Some(block) => BlockAnswer::Block(block),
-            None if has_ended => BlockAnswer::End,
-            None => BlockAnswer::Later,
+            None if !state.has_ended => Poll::Pending,
+            next => Poll::Ready(next),
         };
         drop(state);
         self.streams.0.changed.notify_all();
@@ -174,7 +140,7 @@ impl BlockStream {
 
     /// Returns `true` if its job must run while the others do.
     pub(crate) fn is_in_step(&self) -> bool {
-        self.streams.0.state.lock().is_in_step
+        self.streams.0.state.lock().sharing != BlockSharing::ToTheNext
     }
 
     /// Drops the blocks of a job that needs no more.
@@ -189,15 +155,37 @@ impl State {
         self.streams.iter().all(|stream| stream.is_over)
     }
 
-    /// Gives a block to a job, unless it is over.
-    fn give(&mut self, index: usize, block: InputBlock) {
+    /// Returns the jobs that get the next block, if there is room for it.
+    fn turn(&self) -> Option<Range<usize>> {
+        let count = self.streams.len();
+        let turn = match self.sharing {
+            BlockSharing::ToAll => 0..count,
+            BlockSharing::ToTheNext if self.given >= count => {
+                let streams = self.streams.iter().enumerate();
+                let open = streams.filter(|(_, stream)| stream.has_room() && !stream.is_over);
+                let next = open.min_by_key(|(_, stream)| stream.last).map(|(index, _)| index);
+                // Any will do if all are over: it drops the block.
+                let next = next.or_else(|| self.are_over().then_some(0))?;
+                next..next + 1
+            }
+            BlockSharing::ToTheNext | BlockSharing::InTurns => {
+                let next = self.given % count;
+                next..next + 1
+            }
+        };
+        self.streams[turn.clone()].iter().all(Stream::has_room).then_some(turn)
+    }
+
+    /// Gives a block to some jobs, unless they are over.
+    fn give(&mut self, turn: Range<usize>, block: &InputBlock) {
         self.given += 1;
-        let stream = &mut self.streams[index];
-        stream.last = self.given;
-        if !stream.is_over {
-            stream.waiting = Some(block);
-            if let Some(waker) = &stream.waker {
-                waker.wake();
+        for stream in &mut self.streams[turn] {
+            stream.last = self.given;
+            if !stream.is_over {
+                stream.waiting = Some(block.clone());
+                if let Some(waker) = &stream.waker {
+                    waker.wake();
+                }
             }
         }
     }
@@ -227,66 +215,67 @@ mod tests {
     use super::*;
 
     fn block(text: &str) -> InputBlock {
-        InputBlock::new(&[text.as_bytes()], 0, ()).map_err(|((), error)| error).expect("memory")
+        InputBlock::new(&[text.as_bytes()], 0).expect("memory")
     }
 
-    fn length(next: BlockAnswer) -> Option<u64> {
-        if let BlockAnswer::Block(block) = next { Some(block.len()) } else { None }
+    fn length(next: Poll<Option<InputBlock>>) -> Option<u64> {
+        if let Poll::Ready(Some(block)) = next { Some(block.len()) } else { None }
     }
 
     #[test]
     fn blocks_go_to_jobs_for_which_none_waits_in_turns() {
-        let streams = BlockStreams::new(2);
+        let streams = BlockStreams::new(2, BlockSharing::ToTheNext);
         let [first, second] = [0, 1].map(|index| streams.stream(index, Arc::default()));
-        streams.give(block("a"));
-        streams.give(block("bb"));
+        streams.give(&block("a"));
+        streams.give(&block("bb"));
         assert_eq!(length(second.next()), Some(2));
-        streams.give(block("ccc"));
+        streams.give(&block("ccc"));
         assert_eq!((length(first.next()), length(second.next())), (Some(1), Some(3)));
-        streams.give(block("dddd"));
+        streams.give(&block("dddd"));
         assert_eq!(length(first.next()), Some(4));
-        assert!(matches!(first.next(), BlockAnswer::Later));
+        assert!(first.next().is_pending());
         streams.end();
-        assert!(matches!(first.next(), BlockAnswer::End));
+        assert!(matches!(first.next(), Poll::Ready(None)));
     }
 
     #[test]
     fn nobody_waits_for_jobs_that_are_over() {
-        let streams = BlockStreams::new(2);
+        let streams = BlockStreams::new(2, BlockSharing::ToTheNext);
         let [first, second] = [0, 1].map(|index| streams.stream(index, Arc::default()));
         first.leave();
-        assert!(streams.give_to(0, block("a")));
-        assert!(streams.give_to(0, block("a")));
-        assert!(streams.give(block("bb")));
+        assert!(streams.give(&block("a")));
+        assert!(streams.give(&block("bb")));
         assert_eq!(length(second.next()), Some(2));
         second.leave();
-        assert!(!streams.give(block("c")));
+        assert!(!streams.give(&block("c")));
     }
 
     #[test]
     fn nobody_waits_for_jobs_that_will_not_start() {
-        let streams = BlockStreams::new(3);
+        let streams = BlockStreams::new(3, BlockSharing::InTurns);
         let first = streams.stream(0, Arc::default());
-        streams.give_to(1, block("a"));
+        streams.give(&block("a"));
+        streams.give(&block("bb"));
         streams.abandon_from(1);
-        streams.give_to(1, block("a"));
-        streams.give_to(2, block("a"));
-        streams.give(block("bb"));
-        assert_eq!(length(first.next()), Some(2));
+        streams.give(&block("bb"));
+        assert_eq!(length(first.next()), Some(1));
+        streams.give(&block("ccc"));
+        streams.give(&block("bb"));
+        assert_eq!(length(first.next()), Some(3));
     }
 
     #[test]
     fn a_block_for_all_waits_only_for_jobs_that_read_it() {
-        let streams = BlockStreams::in_step(3);
+        let streams = BlockStreams::new(3, BlockSharing::ToAll);
         let [first, second, third] = [0, 1, 2].map(|index| streams.stream(index, Arc::default()));
-        assert!(streams.give_to_all(&block("a")));
+        assert!(streams.give(&block("a")));
         assert_eq!((length(first.next()), length(second.next())), (Some(1), Some(1)));
         streams.abandon_from(2);
-        assert!(matches!(third.next(), BlockAnswer::Later));
-        assert!(streams.give_to_all(&block("bb")));
+        assert!(third.next().is_pending());
+        assert!(streams.give(&block("bb")));
         first.leave();
         assert_eq!(length(second.next()), Some(2));
         second.leave();
-        assert!(!streams.give_to_all(&block("ccc")));
+        assert!(!streams.give(&block("ccc")));
     }
 }

@@ -28,30 +28,30 @@ struct Block {
 struct Held {
     bytes: SealedBytes,
     /// Told by its drop that the memory is free.
-    #[expect(dead_code, reason = "dropping it is its use")]
-    permit: Box<dyn Send + Sync>,
+    permit: Option<Box<dyn Send + Sync>>,
 }
 
 impl InputBlock {
-    /// Copies these parts, one after the other, into a file in memory. The permit is dropped when
-    /// the memory is freed, so that it can count the blocks that exist.
+    /// Copies these parts, one after the other, into a file in memory.
     ///
     /// `identity` is the same for two inputs with the same content: a run that resumes compares it.
     ///
     /// # Errors
-    /// Returns the permit and the error if memory or descriptors run out.
-    pub fn new<P: Send + Sync + 'static>(
-        parts: &[&[u8]],
-        identity: u64,
-        permit: P,
-    ) -> Result<Self, (P, io::Error)> {
-        let bytes = match SealedBytes::create("block", parts) {
-            Ok(bytes) => bytes,
-            Err(error) => return Err((permit, error)),
-        };
+    /// If memory or descriptors run out.
+    pub fn new(parts: &[&[u8]], identity: u64) -> io::Result<Self> {
+        let bytes = SealedBytes::create("block", parts)?;
         let length = bytes.len() as u64;
-        let held = Mutex::new(Some(Held { bytes, permit: Box::new(permit) }));
+        let held = Mutex::new(Some(Held { bytes, permit: None }));
         Ok(Self(Arc::new(Block { held, length, identity })))
+    }
+
+    /// Drops a permit when the memory is freed, so that it can count the blocks that exist.
+    #[must_use]
+    pub fn permit(self, permit: impl Send + Sync + 'static) -> Self {
+        if let Some(held) = &mut *self.0.held.lock() {
+            held.permit = Some(Box::new(permit));
+        }
+        self
     }
 
     /// Returns the number of bytes.
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn each_attempt_reads_all_of_it_until_the_job_is_over() {
         let permit = Arc::new(());
-        let block = InputBlock::new(&[b"a", b"bc"], 7, Arc::clone(&permit)).expect("memory");
+        let block = InputBlock::new(&[b"a", b"bc"], 7).expect("memory").permit(Arc::clone(&permit));
         assert_eq!((block.len(), block.identity()), (3, 7));
         for _ in 0..2 {
             let mut text = String::new();

@@ -77,7 +77,7 @@ mod semaphore;
 mod stopper;
 mod summary;
 
-pub use block_streams::{BlockStream, BlockStreams};
+pub use block_streams::{BlockSharing, BlockStream, BlockStreams};
 pub use brigade_base::{Resource, Retry};
 pub use brigade_supervisor::{Captured, MAX_IN_MEMORY};
 pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, MAX_JOBS, STOP_GRACE};

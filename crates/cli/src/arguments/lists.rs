@@ -128,33 +128,6 @@ impl ListOptions {
         Framing { delimiter, skips_blank }
     }
 
-    /// Returns the rules by which lines become rows.
-    fn rules(&self, has_continued_lines: bool) -> Result<RowRules, Report> {
-        let columns = match &self.colsep {
-            Some(pattern) if self.csv => match pattern.text.as_bytes() {
-                [delimiter] => Some(Columns::Csv(*delimiter)),
-                br"\t" => Some(Columns::Csv(b'\t')),
-                _ => {
-                    return Err(miette!(
-                        "with --csv, --colsep must be a single character, such as `;` or `\\t`"
-                    ));
-                }
-            },
-            Some(pattern) => Some(Columns::Separated(pattern.regex.clone())),
-            None if self.csv => Some(Columns::Csv(b',')),
-            None => None,
-        };
-        let both = Trim { left: true, right: true };
-        let default = if self.colsep.is_some() && !self.csv { both } else { Trim::default() };
-        Ok(RowRules {
-            columns,
-            trim: self.trim.unwrap_or(default),
-            end: self.end.as_ref().map(|end| end.clone().into_bytes()),
-            skips_blank: self.no_run_if_empty,
-            continues: has_continued_lines,
-        })
-    }
-
     /// Returns `true` if lines are split into columns.
     pub(crate) fn has_columns(&self) -> bool {
         self.colsep.is_some() || self.csv
@@ -195,7 +168,30 @@ impl Run {
 
     /// Returns the rules by which lines become rows.
     pub(crate) fn row_rules(&self) -> Result<RowRules, Report> {
-        self.lists.rules(self.pipe.lines.is_some())
+        let lists = &self.lists;
+        let columns = match &lists.colsep {
+            Some(pattern) if lists.csv => match pattern.text.as_bytes() {
+                [delimiter] => Some(Columns::Csv(*delimiter)),
+                br"\t" => Some(Columns::Csv(b'\t')),
+                _ => {
+                    return Err(miette!(
+                        "with --csv, --colsep must be a single character, such as `;` or `\\t`"
+                    ));
+                }
+            },
+            Some(pattern) => Some(Columns::Separated(pattern.regex.clone())),
+            None if lists.csv => Some(Columns::Csv(b',')),
+            None => None,
+        };
+        let both = Trim { left: true, right: true };
+        let default = if lists.colsep.is_some() && !lists.csv { both } else { Trim::default() };
+        Ok(RowRules {
+            columns,
+            trim: lists.trim.unwrap_or(default),
+            end: lists.end.as_ref().map(|end| end.clone().into_bytes()),
+            skips_blank: lists.no_run_if_empty,
+            continues: self.pipe.lines.is_some(),
+        })
     }
 
     /// Returns the number of rows of each job, if this number of jobs runs at once.

@@ -5,11 +5,12 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::task::Poll;
 
 use brigade::runner::Job;
 use miette::{IntoDiagnostic, Report, miette};
 
-use super::{Entry, Fetch, Fetched, Input, Problem};
+use super::{Ahead, Entry, Fetched, Input, Problem};
 use crate::arguments::{JobOptions, LimitOptions, Run, SandboxOptions};
 use crate::confine::confinement;
 use crate::each::Each;
@@ -39,8 +40,8 @@ struct AdjustedConfinement {
 
 /// An input whose jobs are adjusted.
 pub(crate) struct Adjusted {
-    input: Box<dyn Input>,
-    adjustments: Adjustments,
+    pub(crate) input: Box<dyn Input>,
+    pub(crate) adjustments: Adjustments,
 }
 
 impl Adjustments {
@@ -89,7 +90,7 @@ impl Adjustments {
             job = job.env(name, OsStr::from_bytes(&value.line(number, arguments)?));
         }
         if let Some(confined) = &self.confined {
-            let sandbox = confined.sandbox(number, arguments)?;
+            let sandbox = confined.sandbox(entry)?;
             let made = confinement(&sandbox, confined.limits);
             let made = made.map_err(|problem| format!("job {number}: {problem}"))?;
             job = job.each(made, Job::confinement);
@@ -115,13 +116,10 @@ impl AdjustedConfinement {
         Ok(Self { sandbox, limits: options.limits, paths })
     }
 
-    fn sandbox(
-        &self,
-        number: u64,
-        arguments: &[OsString],
-    ) -> Result<SandboxOptions, TemplateError> {
+    fn sandbox(&self, entry: &Entry) -> Result<SandboxOptions, TemplateError> {
         let path = |text: &Template| {
-            text.line(number, arguments).map(|path| PathBuf::from(OsString::from_vec(path)))
+            let path = text.line(entry.number, &entry.arguments)?;
+            Ok(PathBuf::from(OsString::from_vec(path)))
         };
         let filled = |texts: &Vec<Template>| texts.iter().map(path).collect::<Result<Vec<_>, _>>();
         let [read, write, execute] = self.paths.each_ref().map(filled);
@@ -157,32 +155,22 @@ pub(crate) fn text_of_start(
 /// The shell of `--shell` without a name.
 const DEFAULT_SHELL: &str = "/bin/sh";
 
-impl Adjusted {
-    pub(crate) fn new(input: Box<dyn Input>, adjustments: Adjustments) -> Self {
-        Self { input, adjustments }
-    }
-}
-
 impl Input for Adjusted {
     fn next(&mut self, waits: bool) -> Fetched {
-        let mut fetch = self.input.next(waits)?;
-        if let Fetch::Entry(entry) = &mut fetch {
+        let mut next = self.input.next(waits)?;
+        if let Poll::Ready(Some(entry)) = &mut next {
             self.adjustments.apply(entry)?;
         }
-        Ok(fetch)
+        next.map(|entry| entry.map(Ok))
     }
 
-    fn remaining(&self) -> Option<u64> {
-        self.input.remaining()
-    }
-
-    fn read_ahead(&self) -> u64 {
-        self.input.read_ahead()
+    fn ahead(&self) -> Ahead {
+        self.input.ahead()
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
         let Some(input) = self.input.again()? else { return Ok(None) };
-        Ok(Some(Box::new(Self::new(input, self.adjustments.clone()))))
+        Ok(Some(Box::new(Self { input, adjustments: self.adjustments.clone() })))
     }
 
     fn close(&mut self) {

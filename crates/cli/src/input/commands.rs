@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
+use std::task::{Poll, ready};
 
-use super::{Entry, Fetch, Fetched, Input, Lines, jobs_of_json_line};
+use super::{Ahead, Entry, Fetched, Input, Lines, jobs_of_json_line};
 use crate::confine::Confining;
 use crate::line;
 
@@ -26,28 +27,20 @@ impl Commands {
 
 impl Input for Commands {
     fn next(&mut self, waits: bool) -> Fetched {
-        let line = match self.lines.next(waits)? {
-            Fetch::Entry(line) => line,
-            Fetch::Later => return Ok(Fetch::Later),
-            Fetch::End => return Ok(Fetch::End),
-        };
+        let Some(line) = ready!(self.lines.next(waits)?) else { return Poll::Ready(None) };
         let number = self.next_number;
         self.next_number += 1;
         let argument = OsString::from_vec(line.clone());
         let job = match &self.json {
-            Some(command) => jobs_of_json_line(self.lines.number(), &line, command)?,
+            Some(command) => jobs_of_json_line(self.lines.number, &line, command)?,
             None => line::job(line),
         };
         let entry = Entry::new(number, job.number(number), vec![argument]);
-        Ok(Fetch::Entry(Box::new(entry)))
+        Poll::Ready(Some(Ok(Box::new(entry))))
     }
 
-    fn remaining(&self) -> Option<u64> {
-        self.lines.remaining()
-    }
-
-    fn read_ahead(&self) -> u64 {
-        self.lines.read_ahead()
+    fn ahead(&self) -> Ahead {
+        self.lines.ahead()
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {

@@ -32,17 +32,12 @@ pub(crate) struct TooLong {
 #[derive(Debug)]
 pub(crate) struct Groups {
     sharing: RowSharing,
-    pending: Vec<Row>,
+    /// The rows of the job that is not complete.
+    pub(super) pending: Vec<Row>,
     /// The length that the pending rows add to a command.
     length: usize,
-    ready: VecDeque<Vec<Row>>,
-}
-
-impl Default for RowSharing {
-    /// Returns one row for each job.
-    fn default() -> Self {
-        Self { most: 1, limit: usize::MAX, spread: None }
-    }
+    /// The rows of jobs that are complete.
+    pub(super) ready: VecDeque<Vec<Row>>,
 }
 
 impl RowSharing {
@@ -66,16 +61,6 @@ impl Groups {
     /// Returns the rows of the next job, if they are complete.
     pub(crate) fn pop(&mut self) -> Option<Vec<Row>> {
         self.ready.pop_front()
-    }
-
-    /// Returns the number of jobs whose rows are complete.
-    pub(crate) fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    /// Returns the rows of the job that is not complete.
-    pub(crate) fn pending(&self) -> &[Row] {
-        &self.pending
     }
 
     /// Takes a row that adds `length` to a command with `base` bytes. Fails with the length of the
@@ -142,7 +127,7 @@ mod tests {
     }
 
     fn at_most(most: usize) -> RowSharing {
-        RowSharing { most, ..RowSharing::default() }
+        RowSharing { most, limit: usize::MAX, spread: None }
     }
 
     #[test]
@@ -168,9 +153,9 @@ mod tests {
     fn a_full_job_does_not_wait_for_the_next_row() {
         let mut groups = Groups::new(at_most(2));
         groups.push(Row::new(), 0, 1).expect("short enough");
-        assert_eq!((groups.ready(), groups.pending().len()), (0, 1));
+        assert_eq!((groups.ready.len(), groups.pending.len()), (0, 1));
         groups.push(Row::new(), 0, 1).expect("short enough");
-        assert_eq!((groups.ready(), groups.pending().len()), (1, 0));
+        assert_eq!((groups.ready.len(), groups.pending.len()), (1, 0));
     }
 
     #[test]

@@ -2,8 +2,13 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::task::{Poll, ready};
 
-use super::{Entry, Fetch, Fetched, Groups, Input, Problem, Row, RowSharing, TooLong};
+use brigade::runner::Job;
+
+use super::{Ahead, Entry, Fetched, Groups, Input, Problem, Row, RowSharing, TooLong};
+use crate::each::Each;
+use crate::pipe::SharedInput;
 use crate::template::Template;
 
 /// A job for each row, or for several.
@@ -13,6 +18,7 @@ pub(crate) struct Jobs {
     sharing: RowSharing,
     template: Template,
     next_number: u64,
+    shared: Option<SharedInput>,
     /// `true` once the last row was read.
     is_over: bool,
 }
@@ -24,36 +30,31 @@ impl Jobs {
         sharing: RowSharing,
     ) -> Self {
         let groups = Groups::new(sharing.clone());
-        Self { records, groups, sharing, template, next_number: 1, is_over: false }
+        Self { records, groups, sharing, template, next_number: 1, shared: None, is_over: false }
     }
 
     /// Reads all rows, for commands that contain the number of all jobs.
     pub(crate) fn read_all(&mut self) -> Result<(), Problem> {
         while !self.is_over {
-            self.read(true)?;
+            let _ = self.read(true)?;
         }
-        self.template.total = self.groups.ready() as u64;
+        self.template.total = self.groups.ready.len() as u64;
         Ok(())
     }
 
-    /// Returns all jobs from the first, if they can be read twice.
-    pub(crate) fn read_again(&self) -> io::Result<Option<Self>> {
-        let Some(records) = self.records.again()? else { return Ok(None) };
-        Ok(Some(Self::new(self.template.clone(), records, self.sharing.clone())))
+    /// Gives all jobs the same standard input.
+    pub(crate) fn sharing_input(self, input: SharedInput) -> Self {
+        Self { shared: Some(input), ..self }
     }
 
-    /// Reads one row.
-    fn read(&mut self, waits: bool) -> Fetched<()> {
-        let row = match self.records.next(waits)? {
-            Fetch::Entry(row) => row,
-            Fetch::End => {
-                self.is_over = true;
-                self.groups.finish();
-                return Ok(Fetch::Entry(()));
-            }
-            Fetch::Later => return Ok(Fetch::Later),
+    /// Reads one row, or the end of the rows.
+    fn read(&mut self, waits: bool) -> Poll<Result<(), Problem>> {
+        let Some(row) = ready!(self.records.next(waits)?) else {
+            self.is_over = true;
+            self.groups.finish();
+            return Poll::Ready(Ok(()));
         };
-        let number = self.next_number + self.groups.ready() as u64;
+        let number = self.next_number + self.groups.ready.len() as u64;
         let limit = self.sharing.limit;
         let (base, length) = match limit {
             usize::MAX => (0, 0),
@@ -61,21 +62,21 @@ impl Jobs {
         };
         let pushed = self.groups.push(row, base, length);
         pushed.map_err(|length| TooLong { number, length, limit })?;
-        Ok(Fetch::Entry(()))
+        Poll::Ready(Ok(()))
     }
 
     fn length_of(&self, row: &Row) -> usize {
         // Jobs that get a position from each of many rows are not estimated as a whole.
-        let first: usize = self.groups.pending().first().map_or(0, Vec::len);
-        let first = first * self.groups.pending().len();
+        let first: usize = self.groups.pending.first().map_or(0, Vec::len);
+        let first = first * self.groups.pending.len();
         let lengths = (first..).zip(row);
         lengths.map(|(index, argument)| self.template.length_of(argument, index)).sum()
     }
 
     /// Returns the number of rows that were read and not used.
     fn held(&self) -> u64 {
-        let ready = self.groups.ready().saturating_mul(self.sharing.most.max(1));
-        (ready + self.groups.pending().len()) as u64
+        let ready = self.groups.ready.len().saturating_mul(self.sharing.most.max(1));
+        (ready + self.groups.pending.len()) as u64
     }
 }
 
@@ -85,35 +86,50 @@ impl Input for Jobs {
             if let Some(rows) = self.groups.pop() {
                 break rows;
             }
-            if self.is_over {
-                return Ok(Fetch::End);
+            if !self.is_over {
+                ready!(self.read(waits)?);
+                continue;
             }
-            if let Fetch::Later = self.read(waits)? {
-                return Ok(Fetch::Later);
+            if let Some(SharedInput::Stream(blocks)) = self.shared.as_mut().filter(|_| !waits) {
+                // A run is over only when all of the input was read, or is not needed.
+                ready!(blocks.next(waits)?);
             }
+            return Poll::Ready(None);
         };
         let number = self.next_number;
         self.next_number += 1;
         let arguments: Vec<OsString> =
             if self.sharing.most == 0 { Vec::new() } else { rows.concat() };
         let job = self.template.job(number, &arguments)?;
-        Ok(Fetch::Entry(Box::new(Entry::new(number, job, arguments))))
+        let shared = self.shared.as_ref().map(|shared| shared.of(number - 1));
+        let entry = Entry::new(number, job.each(shared, Job::stdin), arguments);
+        Poll::Ready(Some(Ok(Box::new(entry))))
     }
 
-    fn remaining(&self) -> Option<u64> {
+    fn ahead(&self) -> Ahead {
+        let ready = Ahead { count: self.groups.ready.len() as u64, is_all: self.is_over };
         if self.is_over {
-            return Some(self.groups.ready() as u64);
+            return ready;
         }
-        self.sharing.jobs(self.records.remaining()?.saturating_add(self.held()))
-    }
-
-    fn read_ahead(&self) -> u64 {
-        let rows = self.records.read_ahead().saturating_add(self.held());
-        let ready = self.groups.ready() as u64;
-        self.remaining().or_else(|| self.sharing.jobs(rows)).unwrap_or(ready)
+        let rows = self.records.ahead();
+        let jobs = self.sharing.jobs(rows.count.saturating_add(self.held()));
+        jobs.map_or(ready, |count| Ahead { count, ..rows })
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
-        Ok(self.read_again()?.map(|jobs| -> Box<dyn Input> { Box::new(jobs) }))
+        let shared = match &self.shared {
+            None => None,
+            Some(SharedInput::File(file)) => Some(SharedInput::File(file.clone())),
+            Some(SharedInput::Stream(_)) => return Ok(None),
+        };
+        let Some(records) = self.records.again()? else { return Ok(None) };
+        let jobs = Self::new(self.template.clone(), records, self.sharing.clone());
+        Ok(Some(Box::new(Self { shared, ..jobs })))
+    }
+
+    fn close(&mut self) {
+        if let Some(SharedInput::Stream(blocks)) = &self.shared {
+            blocks.close(self.next_number - 1);
+        }
     }
 }

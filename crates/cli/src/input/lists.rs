@@ -2,25 +2,21 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::task::Poll;
 
 use brigade::runner::Duplicates;
 
-use super::{Fetch, Fetched, Input, ListError, Row};
+use super::{Ahead, Fetched, Input, ListError, Row};
 
 /// Rows that are combined with those of other dimensions: a list, and the lists linked to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dimension {
     rows: Vec<Row>,
     /// Number of lists.
-    lists: usize,
+    pub(crate) lists: usize,
 }
 
 impl Dimension {
-    /// Returns the number of lists.
-    pub(crate) fn lists(&self) -> usize {
-        self.lists
-    }
-
     /// Links a list: each of its rows is added to one of this dimension. The shorter of the two
     /// ends the rows.
     fn link(&mut self, rows: Vec<Row>) {
@@ -109,17 +105,18 @@ impl Combinations {
 
 impl Input<Row> for Combinations {
     fn next(&mut self, _waits: bool) -> Fetched<Row> {
-        let Some(positions) = &self.positions else { return Ok(Fetch::End) };
+        let Some(positions) = &self.positions else { return Poll::Ready(None) };
         let rows = self.dimensions.iter().zip(positions);
         let row = rows.flat_map(|(dimension, at)| dimension.rows[*at].iter().cloned()).collect();
         self.returned += 1;
         self.advance();
-        Ok(Fetch::Entry(row))
+        Poll::Ready(Some(Ok(row)))
     }
 
-    fn remaining(&self) -> Option<u64> {
+    fn ahead(&self) -> Ahead {
         let lengths = self.dimensions.iter().map(|dimension| dimension.rows.len() as u64);
-        Some(lengths.fold(1, u64::saturating_mul).saturating_sub(self.returned))
+        let count = lengths.fold(1, u64::saturating_mul).saturating_sub(self.returned);
+        Ahead { count, is_all: true }
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input<Row>>>> {
@@ -152,10 +149,10 @@ mod tests {
     fn combinations(text: &str) -> Vec<String> {
         let mut combinations = Combinations::new(dimensions(text));
         let mut rows = Vec::new();
-        let total = combinations.remaining();
-        while let Ok(Fetch::Entry(row)) = combinations.next(false) {
+        let total = combinations.ahead().total();
+        while let Poll::Ready(Some(Ok(row))) = combinations.next(false) {
             rows.push(joined(&row));
-            assert_eq!(combinations.remaining(), total.map(|total| total - rows.len() as u64));
+            assert_eq!(combinations.ahead().total(), total.map(|total| total - rows.len() as u64));
         }
         assert_eq!(total, Some(rows.len() as u64));
         rows

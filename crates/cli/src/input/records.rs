@@ -1,8 +1,9 @@
 //! The rows of a single list, one after the other: what jobs are made from.
 
 use std::io;
+use std::task::{Poll, ready};
 
-use super::{Fetch, Fetched, Input, Lines, Row, RowReader, RowRules};
+use super::{Ahead, Fetched, Input, Lines, Problem, Row, RowReader, RowRules};
 
 /// The rows of a single list that is read while jobs run.
 #[derive(Debug)]
@@ -23,70 +24,60 @@ pub(crate) struct LineRows {
 }
 
 impl LineRows {
-    /// Reads the rows of a stream, after ignoring this number of lines.
-    pub(crate) fn new(lines: Lines, rules: RowRules, skipped: usize) -> Self {
+    /// Reads the rows of a stream, after ignoring this number of lines. `total` is the number of
+    /// rows, including the header, if it was counted.
+    pub(crate) fn new(lines: Lines, rules: RowRules, skipped: usize, total: Option<u64>) -> Self {
         let reader = RowReader::new(rules.clone(), skipped);
-        let (has_header, is_over, taken, total) = (false, false, 0, None);
+        let (has_header, is_over, taken) = (false, false, 0);
         Self { lines, rules, skipped, has_header, reader, is_over, taken, total }
     }
 
-    /// Sets the number of rows, including the header.
-    pub(crate) fn total(mut self, total: u64) -> Self {
-        self.total = Some(total);
-        self
-    }
-
-    /// Waits for the first row and returns it; it is the header.
-    pub(crate) fn header(&mut self) -> Fetched<Row> {
+    /// Waits for the first row and returns it; it is the header. Without rows it is empty.
+    pub(crate) fn header(&mut self) -> Result<Row, Problem> {
         self.has_header = true;
-        self.next(true)
+        match self.next(true) {
+            Poll::Ready(Some(row)) => row,
+            _ => Ok(Row::new()),
+        }
     }
 }
 
 impl Input<Row> for LineRows {
     fn next(&mut self, waits: bool) -> Fetched<Row> {
         while !self.is_over {
-            let row = match self.lines.next(waits)? {
-                Fetch::Entry(line) => {
-                    let row = self.reader.push(line);
-                    self.is_over = self.reader.is_over();
-                    row?
-                }
-                Fetch::End => {
-                    self.is_over = true;
-                    self.reader.finish()?
-                }
-                Fetch::Later => return Ok(Fetch::Later),
+            let line = ready!(self.lines.next(waits)?);
+            self.is_over = line.is_none();
+            let row = match line {
+                Some(line) => self.reader.push(line),
+                None => self.reader.finish(),
             };
-            if let Some(row) = row {
+            self.is_over |= self.reader.is_over;
+            if let Some(row) = row? {
                 self.taken += 1;
-                return Ok(Fetch::Entry(row));
+                return Poll::Ready(Some(Ok(row)));
             }
         }
-        Ok(Fetch::End)
+        Poll::Ready(None)
     }
 
-    fn remaining(&self) -> Option<u64> {
+    fn ahead(&self) -> Ahead {
         if self.is_over {
-            return Some(0);
+            return Ahead::all(0);
         }
         if let Some(total) = self.total {
-            return Some(total.saturating_sub(self.taken));
+            return Ahead { count: total.saturating_sub(self.taken), is_all: true };
         }
-        let lines = self.lines.remaining().filter(|_| self.rules.keep_lines())?;
+        if !self.rules.keep_lines() {
+            return Ahead::default();
+        }
+        let lines = self.lines.ahead();
         let to_skip = if self.taken == 0 { self.skipped as u64 } else { 0 };
-        Some(lines.saturating_sub(to_skip))
-    }
-
-    fn read_ahead(&self) -> u64 {
-        let lines = if self.rules.keep_lines() { self.lines.read_ahead() } else { 0 };
-        self.remaining().unwrap_or(lines)
+        Ahead { count: lines.count.saturating_sub(to_skip), ..lines }
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input<Row>>>> {
         let Some(lines) = self.lines.again()? else { return Ok(None) };
-        let mut rows = Self::new(lines, self.rules.clone(), self.skipped);
-        rows.total = self.total;
+        let mut rows = Self::new(lines, self.rules.clone(), self.skipped, self.total);
         if self.has_header {
             rows.header().map_err(io::Error::other)?;
         }

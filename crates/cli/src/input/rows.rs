@@ -53,7 +53,8 @@ pub(crate) struct RowReader {
     quotes: Option<csv::Quotes>,
     /// Number of lines so far.
     lines: u64,
-    is_over: bool,
+    /// `true` if the line that ends the list has come.
+    pub(crate) is_over: bool,
 }
 
 /// The beginning of a row.
@@ -131,11 +132,6 @@ impl RowReader {
             Some(Partial { is_open: true, line, .. }) => Err(OpenQuote { line }),
             Some(partial) => Ok(Some(self.row(partial.text))),
         }
-    }
-
-    /// Returns `true` if the line that ends the list has come.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
     }
 
     fn row(&self, line: Vec<u8>) -> Row {

@@ -1,18 +1,20 @@
 //! Shuffles jobs.
 
+use std::task::Poll;
+
 use brigade_base::SplitMix64;
 
-use super::{Entry, Fetch, Input, Problem, Ready};
+use super::{Entry, Input, Problem, Ready};
 
 /// Reads all jobs of an input, and puts them in an order determined by a seed. They keep their
 /// numbers.
 pub(crate) fn shuffled(mut input: Box<dyn Input>, seed: u64) -> Result<Ready, Problem> {
     let mut entries = Vec::new();
-    while let Fetch::Entry(entry) = input.next(true)? {
+    while let Poll::Ready(Some(entry)) = input.next(true)? {
         entries.push(*entry);
     }
     shuffle(&mut entries, seed);
-    Ok(Ready::new(entries))
+    Ok(Ready(entries.into_iter()))
 }
 
 /// Fisher–Yates shuffle. The same seed gives the same order on every machine and with every

@@ -1,8 +1,7 @@
 //! The argument lists of a command line: `::: A B`, `:::: FILE`, and linked lists.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::{Framing, OpenQuote, Row, RowReader};
@@ -101,16 +100,11 @@ impl List {
                 }
             }
             ListOrigin::File(file) => {
-                let opened: io::Result<Box<dyn Read>> = if file == "-" {
-                    Ok(Box::new(Patient(io::stdin().lock())))
-                } else {
-                    File::open(&file).map(|file| Box::new(file) as Box<dyn Read>)
-                };
                 let take = |line| -> Result<_, OpenQuote> {
                     rows.extend(reader.push(line)?);
-                    Ok(!reader.is_over())
+                    Ok(!reader.is_over)
                 };
-                let read = opened.and_then(|opened| framing.each(opened, take));
+                let read = Patient::open(&file).and_then(|opened| framing.each(opened, take));
                 let cannot = |source| ListError::Read { file: file.display().to_string(), source };
                 read.map_err(cannot)??;
             }

@@ -12,12 +12,13 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Poll, ready};
 use std::thread;
 
 use brigade::runner::Stopper;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 
-use super::{Fetch, Fetched};
+use super::{Ahead, Fetched};
 
 /// The form of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,16 @@ pub(crate) struct Framing {
     pub(crate) skips_blank: bool,
 }
 
+/// The properties of lines, and who waits for them.
+#[derive(Debug, Clone)]
+pub(crate) struct LineOrigin {
+    /// Names them in errors, such as `the jobs in FILE`.
+    pub(crate) what: String,
+    pub(crate) framing: Framing,
+    /// Woken when there are more.
+    pub(crate) stopper: Stopper,
+}
+
 /// The lines of a stream.
 #[derive(Debug)]
 pub(crate) struct Lines {
@@ -35,12 +46,13 @@ pub(crate) struct Lines {
     /// The last batch, and the number of its bytes that were returned.
     batch: Vec<u8>,
     position: usize,
-    framing: Framing,
+    origin: LineOrigin,
     /// Number of lines returned.
     returned: u64,
-    /// The number of the last line, including those left out.
-    number: u64,
-    source: Option<Source>,
+    /// The number of the last line from 1, including those left out.
+    pub(super) number: u64,
+    /// The path of a file that can be read twice, and the number of its lines.
+    file: Option<(PathBuf, u64)>,
     read_ahead: Arc<ReadAhead>,
 }
 
@@ -53,22 +65,12 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Returns the number of all of them, once the thread has seen the end.
-    pub(crate) fn total(&self) -> Option<u64> {
-        let is_complete = self.is_complete.load(Ordering::SeqCst);
-        is_complete.then(|| self.count.load(Ordering::SeqCst))
+    /// Returns the number of those after the first `taken`.
+    pub(crate) fn after(&self, taken: u64) -> Ahead {
+        // In this order: the thread counts before it sees the end.
+        let is_all = self.is_complete.load(Ordering::SeqCst);
+        Ahead { count: self.count.load(Ordering::SeqCst).saturating_sub(taken), is_all }
     }
-}
-
-/// A file whose lines can be read twice.
-#[derive(Debug, Clone)]
-struct Source {
-    path: PathBuf,
-    /// Names the lines in errors.
-    what: String,
-    /// Number of lines.
-    total: u64,
-    stopper: Stopper,
 }
 
 /// Some whole lines with their delimiters, or the error that ended the stream. The last line of the
@@ -84,35 +86,21 @@ impl Lines {
     /// Starts reading a file with this number of lines.
     ///
     /// It is read while jobs run: a long list is never in memory as a whole.
-    pub(crate) fn of_file(
-        path: &Path,
-        what: String,
-        framing: Framing,
-        total: u64,
-        stopper: Stopper,
-    ) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let lines = Self::new(file, what.clone(), framing, stopper.clone());
-        let source = Source { path: path.to_owned(), what, total, stopper };
-        Ok(Self { source: Some(source), ..lines })
+    pub(crate) fn of_file(path: &Path, total: u64, origin: LineOrigin) -> io::Result<Self> {
+        let lines = Self::new(File::open(path)?, origin);
+        Ok(Self { file: Some((path.to_owned(), total)), ..lines })
     }
 
     /// Starts reading lines whose number is not known.
-    /// `what` names them in errors, such as `the jobs in FILE`.
-    pub(crate) fn new(
-        reader: impl Read + Send + 'static,
-        what: String,
-        framing: Framing,
-        stopper: Stopper,
-    ) -> Self {
+    pub(crate) fn new(reader: impl Read + Send + 'static, origin: LineOrigin) -> Self {
         let (sender, batches) = bounded(MAX_WAITING);
         let read_ahead = Arc::<ReadAhead>::default();
-        let (theirs, their_framing) = (Arc::clone(&read_ahead), framing.clone());
+        let theirs = Arc::clone(&read_ahead);
+        let LineOrigin { what, framing, stopper } = origin.clone();
         thread::spawn(move || {
             let mut has_failed = false;
-            read(reader, &their_framing.delimiter, |batch| {
-                let count =
-                    batch.as_ref().map_or(0, |batch| their_framing.lines(batch).count() as u64);
+            read(reader, &framing.delimiter, |batch| {
+                let count = batch.as_ref().map_or(0, |batch| framing.lines(batch).count() as u64);
                 has_failed |= batch.is_err();
                 let batch = batch.map_err(|error| {
                     io::Error::new(error.kind(), format!("cannot read {what}: {error}"))
@@ -130,10 +118,10 @@ impl Lines {
             batches,
             batch: Vec::new(),
             position: 0,
-            framing,
+            origin,
             returned: 0,
             number: 0,
-            source: None,
+            file: None,
             read_ahead,
         }
     }
@@ -141,51 +129,44 @@ impl Lines {
     /// Returns the next line; waits for it if `waits` is set.
     pub(crate) fn next(&mut self, waits: bool) -> Fetched<Vec<u8>> {
         loop {
-            while let Some((line, length)) = self.framing.first(&self.batch[self.position..]) {
+            while let Some((line, length)) = self.origin.framing.first(&self.batch[self.position..])
+            {
                 self.position += length;
                 self.number += 1;
-                if self.framing.keeps(line) {
+                if self.origin.framing.keeps(line) {
                     self.returned += 1;
-                    return Ok(Fetch::Entry(line.to_vec()));
+                    return Poll::Ready(Some(Ok(line.to_vec())));
                 }
             }
-            match receive(&self.batches, waits) {
-                Ok(batch) => (self.batch, self.position) = (batch?, 0),
-                Err(TryRecvError::Empty) => return Ok(Fetch::Later),
-                Err(TryRecvError::Disconnected) => return Ok(Fetch::End),
-            }
+            let Some(batch) = ready!(receive(&self.batches, waits)) else {
+                return Poll::Ready(None);
+            };
+            (self.batch, self.position) = (batch?, 0);
         }
     }
 
-    /// Returns the number of the last line in the stream, from 1.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Returns the number of lines still to come, if known.
-    pub(crate) fn remaining(&self) -> Option<u64> {
-        let total = self.source.as_ref().map(|source| source.total);
-        Some(total.or_else(|| self.read_ahead.total())?.saturating_sub(self.returned))
-    }
-
-    /// Returns the number of lines that are known to come, even if the end is not.
-    pub(crate) fn read_ahead(&self) -> u64 {
-        let read = self.read_ahead.count.load(Ordering::SeqCst);
-        self.remaining().unwrap_or_else(|| read.saturating_sub(self.returned))
+    /// Returns the number of lines still to come, as far as it is known.
+    pub(crate) fn ahead(&self) -> Ahead {
+        match &self.file {
+            Some((_, total)) => Ahead { count: total.saturating_sub(self.returned), is_all: true },
+            None => self.read_ahead.after(self.returned),
+        }
     }
 
     /// Returns all lines from the first, if they can be read twice.
     pub(crate) fn again(&self) -> io::Result<Option<Self>> {
-        let Some(Source { path, what, total, stopper }) = &self.source else {
-            return Ok(None);
-        };
-        Self::of_file(path, what.clone(), self.framing.clone(), *total, stopper.clone()).map(Some)
+        let Some((path, total)) = &self.file else { return Ok(None) };
+        Self::of_file(path, *total, self.origin.clone()).map(Some)
     }
 }
 
-/// Receives a message, and waits for it if `waits` is set.
-pub(crate) fn receive<T>(from: &Receiver<T>, waits: bool) -> Result<T, TryRecvError> {
-    if waits { from.recv().map_err(|_| TryRecvError::Disconnected) } else { from.try_recv() }
+/// Receives a message, and waits for it if `waits` is set. Returns `None` if there will be none.
+pub(crate) fn receive<T>(from: &Receiver<T>, waits: bool) -> Poll<Option<T>> {
+    match from.try_recv() {
+        Err(TryRecvError::Empty) if !waits => Poll::Pending,
+        Err(TryRecvError::Empty) => Poll::Ready(from.recv().ok()),
+        received => Poll::Ready(received.ok()),
+    }
 }
 
 impl Framing {

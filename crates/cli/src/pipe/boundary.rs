@@ -8,10 +8,8 @@ use regex::bytes::Regex;
 /// The places where a record ends and the next one begins.
 #[derive(Debug, Clone)]
 pub(crate) enum Boundary {
-    /// After each byte.
-    Anywhere,
-    /// Between two texts, one of which may be empty.
-    Text { end: Vec<u8>, start: Vec<u8> },
+    /// Within a text, after this number of its bytes. In an empty one, they are after each byte.
+    Text { text: Vec<u8>, end: usize },
     /// Between matches of two patterns.
     Pattern(Box<Patterns>),
 }
@@ -31,13 +29,13 @@ pub(crate) struct Patterns {
 impl Boundary {
     /// Returns the places after `end` and before `start`.
     pub(crate) fn between(end: Vec<u8>, start: Vec<u8>) -> Self {
-        if end.is_empty() && start.is_empty() { Self::Anywhere } else { Self::Text { end, start } }
+        Self::Text { end: end.len(), text: [end, start].concat() }
     }
 
     /// Returns the places between matches of two regular expressions.
     pub(crate) fn matching(end: &str, start: &str) -> Result<Self, regex::Error> {
         if end.is_empty() && start.is_empty() {
-            return Ok(Self::Anywhere);
+            return Ok(Self::between(Vec::new(), Vec::new()));
         }
         let regex = |text: String| Regex::new(&text);
         // As in GNU parallel, where `^` and `$` match at lines.
@@ -53,15 +51,15 @@ impl Boundary {
     /// Returns the first place after `from`.
     pub(crate) fn next(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let place = match self {
-            Self::Anywhere => from + 1,
-            Self::Text { end, start } => {
+            Self::Text { text, end } => {
                 // Without an end, the start of the first record is no boundary.
-                let search = if end.is_empty() { from + 1 } else { from };
-                let at = match (end.as_slice(), start.as_slice()) {
-                    ([byte], []) => memchr::memchr(*byte, bytes.get(search..)?)?,
-                    _ => memmem::find(bytes.get(search..)?, &[&end[..], start].concat())?,
+                let search = if *end == 0 { from + 1 } else { from };
+                let rest = bytes.get(search..)?;
+                let at = match text.as_slice() {
+                    [byte] => memchr::memchr(*byte, rest)?,
+                    text => memmem::find(rest, text)?,
                 };
-                search + at + end.len()
+                search + at + end
             }
             Self::Pattern(patterns) => patterns.next(bytes, from)?,
         };
@@ -71,11 +69,7 @@ impl Boundary {
     /// Returns the last place after the start of the bytes.
     pub(crate) fn last(&self, bytes: &[u8]) -> Option<usize> {
         let place = match self {
-            Self::Anywhere => bytes.len(),
-            Self::Text { end, start } => match (end.as_slice(), start.as_slice()) {
-                ([byte], []) => memchr::memrchr(*byte, bytes)? + 1,
-                _ => memmem::rfind(bytes, &[&end[..], start].concat())? + end.len(),
-            },
+            Self::Text { text, end } => memmem::rfind(bytes, text)? + end,
             Self::Pattern(patterns) => {
                 let next = |from: &usize| patterns.next(bytes, *from);
                 std::iter::successors(next(&0), next).last()?
@@ -88,10 +82,7 @@ impl Boundary {
     /// first one, or the last one between patterns.
     pub(crate) fn cut(&self, bytes: &[u8]) -> Option<usize> {
         match self {
-            Self::Anywhere => Some(0),
-            Self::Text { end, start } => {
-                Some(memmem::find(bytes, &[&end[..], start].concat())? + end.len())
-            }
+            Self::Text { text, end } => Some(memmem::find(bytes, text)? + end),
             Self::Pattern(_) => self.last(bytes),
         }
     }
@@ -100,7 +91,7 @@ impl Boundary {
     pub(crate) fn begins_record(&self, bytes: &[u8]) -> bool {
         match self {
             Self::Pattern(patterns) => !patterns.has_start || patterns.start.is_match(bytes),
-            Self::Anywhere | Self::Text { .. } => true,
+            Self::Text { .. } => true,
         }
     }
 
@@ -112,14 +103,14 @@ impl Boundary {
     /// Removes the texts around and between records.
     pub(crate) fn remove_from<'a>(&self, block: &'a [u8]) -> Cow<'a, [u8]> {
         match self {
-            Self::Anywhere => block.into(),
-            Self::Text { end, start } => {
-                let both = [&end[..], start].concat();
+            Self::Text { text, .. } if text.is_empty() => block.into(),
+            Self::Text { text, end } => {
+                let (end, start) = text.split_at(*end);
                 let mut records = Vec::with_capacity(block.len());
                 let mut from = 0;
-                for at in memmem::find_iter(block, &both) {
+                for at in memmem::find_iter(block, text) {
                     records.extend_from_slice(&block[from..at]);
-                    from = at + both.len();
+                    from = at + text.len();
                 }
                 records.extend_from_slice(&block[from..]);
                 if records.starts_with(start) {

@@ -15,6 +15,8 @@ pub(crate) enum Amount {
     Records(Boundary, usize),
     /// As many lines as fit, in a multiple of this number.
     Lines(usize),
+    /// All that has arrived.
+    Arrived,
 }
 
 /// Cuts a stream into blocks.
@@ -111,7 +113,11 @@ impl Cutter {
     /// Returns `true` if blocks are cut before the buffer is full. More data may change the last
     /// match of a pattern, so patterns are looked for when it is full.
     fn cuts_early(&self) -> bool {
-        matches!(&self.amount, Amount::Records(boundary, _) if !boundary.is_pattern())
+        match &self.amount {
+            Amount::Records(boundary, _) => !boundary.is_pattern(),
+            Amount::Arrived => true,
+            Amount::Fitting(_) | Amount::Lines(_) => false,
+        }
     }
 
     /// Cuts the buffer. Returns the number of bytes cut off, and `true` if more blocks are wanted.
@@ -155,7 +161,10 @@ impl Cutter {
                 }
                 self.scanned -= cut;
             }
-            Amount::Fitting(_) => {}
+            Amount::Arrived if !bytes.is_empty() => {
+                pass(bytes.len());
+            }
+            Amount::Fitting(_) | Amount::Arrived => {}
         }
         if cut > 0 {
             self.remove(cut);

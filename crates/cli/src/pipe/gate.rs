@@ -34,8 +34,8 @@ impl Gate {
         Self(Arc::new(Shared { state, changed: Condvar::new() }))
     }
 
-    /// Waits for a permit. Returns `None` if the gate is closed.
-    fn enter(&self) -> Option<Permit> {
+    /// Copies a block into memory, when there is a permit. Returns `None` if the gate is closed.
+    pub(super) fn block(&self, parts: &[&[u8]], identity: u64) -> Option<io::Result<InputBlock>> {
         let mut state = self.0.state.lock();
         while !state.is_closed && state.out >= state.most {
             self.0.changed.wait(&mut state);
@@ -44,22 +44,14 @@ impl Gate {
             return None;
         }
         state.out += 1;
-        Some(Permit(self.clone()))
-    }
-
-    /// Copies a block into memory, when there is a permit. Returns `None` if the gate is closed.
-    pub(super) fn block(&self, parts: &[&[u8]], identity: u64) -> Option<io::Result<InputBlock>> {
-        let mut permit = self.enter()?;
+        drop(state);
+        let permit = Permit(self.clone());
         loop {
-            match InputBlock::new(parts, identity, permit) {
-                Ok(block) => return Some(Ok(block)),
+            match InputBlock::new(parts, identity) {
+                Ok(block) => return Some(Ok(block.permit(permit))),
                 // Descriptors or memory come back with another block.
-                Err((returned, error)) => {
-                    permit = returned;
-                    if !permit.wait_for_another() {
-                        return Some(Err(error));
-                    }
-                }
+                Err(_) if permit.wait_for_another() => {}
+                Err(error) => return Some(Err(error)),
             }
         }
     }

@@ -24,11 +24,6 @@ enum Kind {
 const MAX_BYTES: usize = 64 << 20;
 
 impl Header {
-    /// Returns a header without text.
-    pub(crate) fn none() -> Self {
-        Self::lines(0)
-    }
-
     /// Returns a header of this number of lines.
     pub(crate) fn lines(count: usize) -> Self {
         Self { kind: Kind::Lines(count), found: (count == 0).then(Vec::new) }

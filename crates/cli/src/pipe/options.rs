@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use brigade::runner::FilePart;
+use brigade::runner::{BlockSharing, FilePart};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use super::boundary::Boundary;
 use super::cutter::Amount;
 use super::parts::Seekable;
-use super::{Cut, Header, Sharing};
-use crate::arguments::{BlockSize, PipeOptions};
+use super::{Cut, Header};
+use crate::arguments::{BlockSize, PipeOptions, Run};
 
 /// The size of a block without `--block`.
 const DEFAULT_SIZE: usize = 1 << 20;
@@ -20,12 +20,8 @@ const PARTS_PER_SLOT: f64 = 10.0;
 
 impl Cut {
     /// Returns the cut that the options ask for.
-    pub(crate) fn of(
-        options: &PipeOptions,
-        header: Option<&str>,
-        is_logged: bool,
-        keeps_order: bool,
-    ) -> Result<Self, Report> {
+    pub(crate) fn of(run: &Run) -> Result<Self, Report> {
+        let options = &run.pipe;
         let size = match options.block {
             None => DEFAULT_SIZE,
             Some(BlockSize::Bytes(size)) => size,
@@ -45,22 +41,19 @@ impl Cut {
             None if options.lines.is_some() => Amount::Lines(lines),
             None => Amount::Fitting(boundary),
         };
-        let sharing = match (options.round_robin, keeps_order) {
-            (false, _) => Sharing::JobForEach,
-            (true, false) => Sharing::ToTheNext,
-            (true, true) => Sharing::InTurns,
+        let sharing = match (options.round_robin, run.keep_order) {
+            (false, _) => None,
+            (true, false) => Some(BlockSharing::ToTheNext),
+            (true, true) => Some(BlockSharing::InTurns),
         };
-        Ok(Self { amount, header: parse_header(header)?, removed, size, is_logged, sharing })
+        let (header, is_logged) = (parse_header(run)?, run.joblog.is_some());
+        Ok(Self { amount, header, removed, size, is_logged, sharing })
     }
 }
 
 /// Returns the parts of the files of `--pipe-part`. `slots` is the number of jobs at once.
-pub(crate) fn parts(
-    files: &[OsString],
-    options: &PipeOptions,
-    header: Option<&str>,
-    slots: usize,
-) -> Result<Vec<FilePart>, Report> {
+pub(crate) fn parts(run: &Run, slots: usize) -> Result<Vec<FilePart>, Report> {
+    let (files, options) = (&run.lists.arg_file, &run.pipe);
     if options.records.is_some() || options.lines.is_some() || options.remove_rec_sep {
         return Err(miette!(
             help = "use --pipe and redirect standard input from the file",
@@ -86,7 +79,7 @@ pub(crate) fn parts(
             size + 1
         }
     };
-    let (boundary, header) = (boundary(options)?, parse_header(header)?);
+    let (boundary, header) = (boundary(options)?, parse_header(run)?);
     let mut parts = Vec::new();
     for (file, path) in opened.iter().zip(files) {
         let more = file.parts(size, &boundary, &header).into_diagnostic();
@@ -125,9 +118,9 @@ fn boundary(options: &PipeOptions) -> Result<Boundary, Report> {
     Ok(Boundary::between(unescaped(end), unescaped(start)))
 }
 
-fn parse_header(text: Option<&str>) -> Result<Header, Report> {
-    match text {
-        None => Ok(Header::none()),
+fn parse_header(run: &Run) -> Result<Header, Report> {
+    match run.lists.header.as_deref() {
+        None => Ok(Header::lines(0)),
         Some(":") => Ok(Header::lines(1)),
         Some(text) => match text.parse() {
             Ok(lines) => Ok(Header::lines(lines)),

@@ -7,19 +7,10 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use brigade::runner::{FilePart, Stdin};
+use brigade::runner::FilePart;
 
 use super::boundary::Boundary;
-use super::command::PipedCommand;
 use super::header::Header;
-use crate::input::{Fetch, Fetched, Input};
-
-/// Jobs whose standard input are parts of files.
-#[derive(Debug, Clone)]
-pub(crate) struct Parts {
-    waiting: std::vec::IntoIter<FilePart>,
-    command: PipedCommand,
-}
 
 /// A file that can be read at any place.
 pub(crate) struct Seekable<'a> {
@@ -32,27 +23,6 @@ pub(crate) struct Seekable<'a> {
 const FIRST_LOOK: usize = 4096;
 /// The same for patterns. The last match counts, as in GNU parallel, and it looks at as many.
 const PATTERN_LOOK: usize = 128 * 1024;
-
-impl Parts {
-    pub(crate) fn new(parts: Vec<FilePart>, command: PipedCommand) -> Self {
-        Self { waiting: parts.into_iter(), command }
-    }
-}
-
-impl Input for Parts {
-    fn next(&mut self, _: bool) -> Fetched {
-        let Some(part) = self.waiting.next() else { return Ok(Fetch::End) };
-        self.command.job(Stdin::Part(part))
-    }
-
-    fn remaining(&self) -> Option<u64> {
-        Some(self.waiting.len() as u64)
-    }
-
-    fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
-        Ok(Some(Box::new(self.clone())))
-    }
-}
 
 impl<'a> Seekable<'a> {
     /// Opens a file or a block device.
@@ -167,7 +137,7 @@ mod tests {
             (1..=1000).map(|number| format!("{number}\n")).collect::<Vec<_>>().concat();
         let lines = Boundary::between(b"\n".to_vec(), Vec::new());
         let lengths = |size| -> Vec<u64> {
-            let ranges = ranges(&text, size, &lines, &Header::none());
+            let ranges = ranges(&text, size, &lines, &Header::lines(0));
             ranges.iter().map(|range| range.end - range.start).collect()
         };
         assert_eq!(lengths(1000), [1004, 1004, 1004, 881]);

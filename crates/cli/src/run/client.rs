@@ -1,76 +1,63 @@
 //! Supplies jobs to the runner, and queues its events. Skips jobs that are already done, and sets
 //! up results directories.
 
+use std::task::Poll;
+
 use brigade::runner::{Client, Event, Resume, Supply};
 
 use super::event_queue::EventQueue;
 use super::job_data::JobData;
 use super::storage::FileNames;
 use crate::arguments::Run;
-use crate::input::{Entry, Fetch, Input, Problem};
+use crate::input::{Ahead, Entry, Input, Problem};
 use crate::screen::SupplyCounts;
 
 /// Supplies the jobs of a run, and queues its events for the output thread.
-pub(super) struct RunClient {
+pub(super) struct RunClient<'a> {
+    options: &'a Run,
     input: Box<dyn Input>,
     resume: Resume,
     /// Names the files of each job's results, if they are stored in files.
     file_names: Option<FileNames>,
-    /// `true` if jobs write to these files themselves.
-    stores_directly: bool,
-    /// `true` if the directories of jobs are created.
-    creates_folders: bool,
     /// `true` if a table of results needs the arguments.
     keeps_arguments: bool,
     supply: SupplyCounts,
     queue: EventQueue,
 }
 
-impl RunClient {
+impl<'a> RunClient<'a> {
     pub(super) fn new(
         input: Box<dyn Input>,
         resume: Resume,
         file_names: Option<FileNames>,
         keeps_arguments: bool,
         queue: EventQueue,
-        options: &Run,
+        options: &'a Run,
     ) -> Self {
-        // With `--line-buffer` and on a cluster the output passes through here, and is written to
-        // the files at the end.
-        let is_remote = options.is_remote();
-        let mut client = Self {
-            input,
-            resume,
-            file_names,
-            stores_directly: !options.line_buffer && !is_remote,
-            creates_folders: options.job.wd.is_some() && !is_remote,
-            keeps_arguments,
-            supply: SupplyCounts::default(),
-            queue,
-        };
+        let supply = SupplyCounts::default();
+        let mut client =
+            Self { options, input, resume, file_names, keeps_arguments, supply, queue };
         client.note_supply();
         client
     }
 
     fn note_supply(&mut self) {
-        let (remaining, read_ahead) = (self.remaining(), self.input.read_ahead());
-        self.supply = SupplyCounts { remaining, read_ahead, ..self.supply };
+        let ahead = self.input.ahead();
+        // Finished jobs lie before or between the rest; the number already skipped is known.
+        let done = self.resume.count().saturating_sub(self.supply.skipped);
+        self.supply.ahead = Ahead { count: ahead.count.saturating_sub(done), ..ahead };
         self.queue.note_supply(self.supply);
     }
 
     fn supply(&mut self) -> Result<Supply, Problem> {
         loop {
-            let entry = match self.input.next(false)? {
-                Fetch::Entry(entry) => entry,
-                Fetch::Later => return Ok(Supply::Later),
-                Fetch::End => {
-                    self.note_supply();
-                    self.supply.remaining = Some(0);
-                    self.queue.note_supply(self.supply);
-                    // Streams could not be compared before.
-                    self.resume.check()?;
-                    return Ok(Supply::End);
-                }
+            let Poll::Ready(next) = self.input.next(false) else { return Ok(Supply::Later) };
+            let Some(entry) = next.transpose()? else {
+                self.supply.ahead = Ahead::all(0);
+                self.queue.note_supply(self.supply);
+                // Streams could not be compared before.
+                self.resume.check()?;
+                return Ok(Supply::End);
             };
             let Entry { number, mut job, arguments, tag } = *entry;
             // Also those of a job that is done: no other one writes to them.
@@ -80,14 +67,18 @@ impl RunClient {
                 self.supply.skipped += 1;
                 continue;
             }
-            if let Some(files) = files.as_ref().filter(|_| self.stores_directly) {
+            // With `--line-buffer` and on a cluster the output passes through here, and is written
+            // to the files at the end.
+            let stores_directly = !self.options.line_buffer && !self.options.is_remote();
+            if let Some(files) = files.as_ref().filter(|_| stores_directly) {
                 let output = files.prepare(number).map_err(|error| {
                     let file = files.stdout().display();
                     format!("cannot store the results of job {number} in {file}: {error}")
                 })?;
                 job = job.output(output);
             }
-            if let Some(folder) = job.folder_path().filter(|_| self.creates_folders) {
+            let creates_folders = self.options.job.wd.is_some() && !self.options.is_remote();
+            if let Some(folder) = job.folder_path().filter(|_| creates_folders) {
                 std::fs::create_dir_all(folder).map_err(|error| {
                     format!("cannot create the directory {}: {error}", folder.display())
                 })?;
@@ -102,7 +93,7 @@ impl RunClient {
     }
 }
 
-impl Client for RunClient {
+impl Client for RunClient<'_> {
     fn next(&mut self) -> Supply {
         if self.queue.is_behind() {
             return Supply::Later;
@@ -111,10 +102,7 @@ impl Client for RunClient {
     }
 
     fn remaining(&self) -> Option<u64> {
-        let remaining = self.input.remaining()?;
-        let skipped = self.supply.skipped;
-        // Finished jobs lie before or between the rest; the number already skipped is known.
-        Some(remaining.saturating_sub(self.resume.count().saturating_sub(skipped)))
+        self.supply.ahead.total()
     }
 
     fn event(&mut self, event: Event) {

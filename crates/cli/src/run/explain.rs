@@ -4,6 +4,8 @@ use brigade::cores::{BuildError as PoolError, ReserveError};
 use brigade::runner::{BuildError, ConfigError, RunnerError};
 use miette::{Report, miette};
 
+use crate::input::ListError;
+
 /// Explains why a runner could not be built.
 pub(super) fn build_error(error: BuildError) -> Report {
     match error {
@@ -27,6 +29,17 @@ pub(super) fn pool_error(error: PoolError) -> Report {
         PoolError::Empty { isolated: true } => miette!(
             help = "use --no-pin, or start brigade with `taskset`",
             "all usable cores are isolated from the scheduler, and jobs are not pinned to such cores"
+        ),
+        error => Report::from_err(error),
+    }
+}
+
+/// Explains why a file of jobs cannot be run.
+pub(super) fn list_error(error: ListError) -> Report {
+    match error {
+        ListError::Duplicate { first, second, value, .. } => miette!(
+            help = "remove one of them, or use --allow-duplicates",
+            "job {second} is the same as job {first}: {value:.200}"
         ),
         error => Report::from_err(error),
     }

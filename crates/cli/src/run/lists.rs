@@ -13,8 +13,8 @@ use miette::{IntoDiagnostic, Report, miette};
 
 use crate::arguments::{ListOptions, Run};
 use crate::input::{
-    Combinations, Dimension, Fetch, Framing, Input, Jobs, LineRows, Lines, List, ListError,
-    ListOrigin, Row, RowReader, check_lists, cycled, linked, split,
+    Combinations, Framing, Input, Jobs, LineOrigin, LineRows, Lines, List, ListError, ListOrigin,
+    Row, RowReader, check_lists, cycled, linked, split,
 };
 use crate::patient::Patient;
 use crate::template::{Grammar, Template};
@@ -94,31 +94,26 @@ fn streamed(file: &OsStr, options: &Run, stopper: &Stopper) -> Result<Table, Rep
     let skipped = usize::from(skip_first_line);
     let has_header = options.lists.has_header()?;
     let cannot_read = |source| ListError::Read { file: file.display().to_string(), source };
-    let mut rows = if file == "-" {
-        let lines =
-            Lines::new(Patient(io::stdin()), "standard input".to_owned(), framing, stopper.clone());
-        LineRows::new(lines, rules, skipped)
+    let opened = Patient::open(file).map_err(cannot_read).into_diagnostic()?;
+    let is_stdin = file == "-";
+    let what = if is_stdin {
+        "standard input".to_owned()
     } else {
-        let opened = File::open(file).map_err(cannot_read).into_diagnostic()?;
-        let what = format!("the arguments in {}", file.display());
-        if opened.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            let reader = RowReader::new(rules.clone(), skipped);
-            let checks = checks_duplicates(options).then_some(u64::from(has_header));
-            let counted = count(&opened, &framing, reader, checks);
-            let (lines, total) =
-                counted.map_err(cannot_read).into_diagnostic()?.into_diagnostic()?;
-            let lines = Lines::of_file(Path::new(file), what, framing, lines, stopper.clone());
-            LineRows::new(lines.map_err(cannot_read).into_diagnostic()?, rules, skipped)
-                .total(total)
-        } else {
-            LineRows::new(Lines::new(opened, what, framing, stopper.clone()), rules, skipped)
-        }
+        format!("the arguments in {}", file.display())
     };
-    let names = match has_header.then(|| rows.header()) {
-        Some(Ok(Fetch::Entry(names))) => names,
-        Some(Err(error)) => return Err(miette!("{error}")),
-        _ => Row::new(),
+    let origin = LineOrigin { what, framing, stopper: stopper.clone() };
+    let mut rows = if !is_stdin && opened.is_regular() {
+        let reader = RowReader::new(rules.clone(), skipped);
+        let checks = checks_duplicates(options).then_some(u64::from(has_header));
+        let counted = count(opened, &origin.framing, reader, checks);
+        let (lines, total) = counted.map_err(cannot_read).into_diagnostic()?.into_diagnostic()?;
+        let lines = Lines::of_file(Path::new(file), lines, origin).map_err(cannot_read);
+        LineRows::new(lines.into_diagnostic()?, rules, skipped, Some(total))
+    } else {
+        LineRows::new(Lines::new(opened, origin), rules, skipped, None)
     };
+    let names = if has_header { rows.header() } else { Ok(Row::new()) };
+    let names = names.map_err(|error| miette!("{error}"))?;
     let arguments = if options.lists.has_columns() { None } else { Some(1) };
     let arguments = arguments.or((!names.is_empty()).then_some(names.len()));
     Ok(Table { records: Box::new(rows), arguments, names })
@@ -131,8 +126,8 @@ fn checks_duplicates(options: &Run) -> bool {
 
 /// Counts the lines and the rows of a file. With `unchecked`, checks that no two rows after this
 /// number are the same.
-fn count(
-    file: &File,
+pub(super) fn count(
+    file: Patient<File>,
     framing: &Framing,
     mut reader: RowReader,
     unchecked: Option<u64>,
@@ -154,7 +149,7 @@ fn count(
     let read = framing.each(file, |line| {
         lines += 1;
         take(reader.push(line)?)?;
-        Ok(!reader.is_over())
+        Ok(!reader.is_over)
     })?;
     Ok(read.and_then(|()| take(reader.finish()?)).map(|()| (lines, rows)))
 }
@@ -187,7 +182,7 @@ fn combined(lists: Vec<List>, options: &Run) -> Result<Table, Report> {
     if checks_duplicates(options) {
         check_lists(&dimensions).into_diagnostic()?;
     }
-    let count = dimensions.iter().map(Dimension::lists).sum();
+    let count = dimensions.iter().map(|dimension| dimension.lists).sum();
     let combinations = Combinations::new(dimensions);
     let width = if options.lists.has_columns() { combinations.width() } else { count };
     Ok(Table { records: Box::new(combinations), arguments: Some(width), names })

@@ -9,7 +9,7 @@ use super::lists::{self, reject_quoted_command};
 use crate::arguments::Run;
 use crate::input::{Input, split};
 use crate::patient::Patient;
-use crate::pipe::{self, Blocks, Cut, Parts, PipedCommand, Teed};
+use crate::pipe::{self, Blocks, Cut, PipedJobs, SharedInput, Source};
 use crate::template::{Grammar, Template};
 
 /// Returns the jobs of `--tee`, and the grammar of their replacement strings.
@@ -17,8 +17,8 @@ pub(super) fn teed(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, Gr
     let (mut jobs, grammar) = lists::input(options, runner)?;
     jobs.read_all().map_err(|error| miette!("{error}"))?;
     if options.pipe.pipe_part {
-        let file = pipe::whole(&options.lists.arg_file)?;
-        return Ok((Box::new(Teed::with_file(jobs, file)), grammar));
+        let input = SharedInput::File(pipe::whole(&options.lists.arg_file)?);
+        return Ok((Box::new(jobs.sharing_input(input)), grammar));
     }
     if options.retries > 0 || options.resume || options.resume_failed {
         return Err(miette!(
@@ -26,14 +26,16 @@ pub(super) fn teed(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, Gr
             "--retries and --resume are not available with --pipe --tee: the input is read once"
         ));
     }
-    let (count, slots) = (jobs.remaining().unwrap_or_default(), runner.slots());
+    let (count, slots) = (jobs.ahead().count, runner.slots());
     if count > slots.get() as u64 {
         return Err(miette!(
             help = "use --jobs 0",
             "the {count} jobs of --tee must all run at once, but only {slots} may"
         ));
     }
-    Ok((Box::new(Teed::with_stream(jobs, Patient(io::stdin()), runner.stopper())), grammar))
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let blocks = Blocks::new(Patient(io::stdin()), Cut::for_all(), count, runner.stopper());
+    Ok((Box::new(jobs.sharing_input(SharedInput::Stream(blocks))), grammar))
 }
 
 /// Returns the jobs of `--pipe` or `--pipe-part`.
@@ -69,13 +71,12 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
         ..Grammar::default()
     };
     let template = Template::parse(&split.command, &grammar).into_diagnostic()?;
-    let command = PipedCommand::new(template, is_file);
-    let (slots, header) = (runner.slots().get(), lists.header.as_deref());
-    if options.pipe.pipe_part {
-        let parts = pipe::parts(&lists.arg_file, &options.pipe, header, slots)?;
-        return Ok(Box::new(Parts::new(parts, command)));
-    }
-    let (is_logged, keeps_order) = (options.joblog.is_some(), options.keep_order);
-    let cut = Cut::of(&options.pipe, header, is_logged, keeps_order)?;
-    Ok(Box::new(Blocks::new(Patient(io::stdin()), cut, command, slots, runner.stopper())))
+    let slots = runner.slots().get();
+    let source = if options.pipe.pipe_part {
+        Source::Parts(pipe::parts(options, slots)?.into_iter())
+    } else {
+        let cut = Cut::of(options)?;
+        Source::Blocks(Blocks::new(Patient(io::stdin()), cut, slots, runner.stopper()))
+    };
+    Ok(Box::new(PipedJobs::new(source, template, is_file)))
 }

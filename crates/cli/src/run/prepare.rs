@@ -1,15 +1,16 @@
 //! Converts the options to the parts of a run, and rejects invalid input before anything runs.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
+use std::task::Poll;
 use std::time::Duration;
 
 use brigade::cores::{Policy, Smt};
 use brigade::runner::{
-    self, Builder, Duplicates, Job, Joblog, Output, Resume, Runner, Stopper, check_duplicates,
+    self, Builder, Job, Joblog, Output, Resume, Runner, Stopper, check_duplicates,
 };
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
@@ -19,8 +20,8 @@ use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::confine;
 use crate::each::Each;
 use crate::input::{
-    Adjusted, Adjustments, Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines,
-    Problem, Ready, jobs_of_toml, shuffled,
+    Adjusted, Adjustments, Commands, Entry, Format, Input, JsonError, LineOrigin, Lines, Problem,
+    Ready, RowReader, RowRules, jobs_of_toml, shuffled,
 };
 use crate::patient::Patient;
 use crate::report::Files;
@@ -111,7 +112,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, G
         }
     };
     let adjustments = Adjustments::new(options, &grammar)?;
-    let input: Box<dyn Input> = Box::new(Adjusted::new(input, adjustments));
+    let input: Box<dyn Input> = Box::new(Adjusted { input, adjustments });
     if !options.shuffle {
         return Ok((input, grammar));
     }
@@ -132,11 +133,7 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
         if is_stdin { "standard input".to_owned() } else { format!("the jobs in {name:.200}") };
     let cannot_read = || format!("cannot read {what}");
     if format == Format::Toml {
-        let text = if is_stdin {
-            io::read_to_string(Patient(io::stdin()))
-        } else {
-            fs::read_to_string(file)
-        };
+        let text = Patient::open(file.as_os_str()).and_then(io::read_to_string);
         let text = text.into_diagnostic().wrap_err_with(cannot_read)?;
         let jobs = jobs_of_toml(&name, &text, &confining)?;
         if !options.allow_duplicates {
@@ -146,11 +143,8 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
     }
     let json = (format == Format::Jsonl).then_some(confining);
     let framing = options.lists.framing(true);
-    let streamed = |lines| -> Box<dyn Input> { Box::new(Commands::new(lines, json.clone())) };
-    if is_stdin {
-        return Ok(streamed(Lines::new(Patient(io::stdin()), what, framing, stopper.clone())));
-    }
-    let opened = File::open(file).map_err(|error| {
+    let origin = LineOrigin { what: what.clone(), framing, stopper: stopper.clone() };
+    let opened = Patient::open(file.as_os_str()).map_err(|error| {
         let hint = (error.kind() == io::ErrorKind::NotFound)
             .then(|| format!("if it is a command: brigade run -- {name:.200}"));
         let error = Report::from_err(error).wrap_err(cannot_read());
@@ -160,7 +154,8 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
         }
     })?;
     if options.format.is_none()
-        && is_program(&opened).into_diagnostic().wrap_err_with(cannot_read)?
+        && !is_stdin
+        && is_program(&opened.0).into_diagnostic().wrap_err_with(cannot_read)?
     {
         return Err(miette!(
             help = format!(
@@ -169,14 +164,17 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
             "{name} is a program, not a job file: its lines would run in parallel"
         ));
     }
-    let is_regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !is_regular {
-        return Ok(streamed(Lines::new(opened, what, framing, stopper.clone())));
-    }
-    let total = count_jobs(&opened, &framing, options.allow_duplicates);
-    let total = total.into_diagnostic().wrap_err_with(cannot_read)??;
-    let lines = Lines::of_file(file, what.clone(), framing, total, stopper.clone());
-    Ok(streamed(lines.into_diagnostic().wrap_err_with(cannot_read)?))
+    let lines = if !is_stdin && opened.is_regular() {
+        let reader = RowReader::new(RowRules::default(), 0);
+        let checks = (!options.allow_duplicates).then_some(0);
+        let counted = lists::count(opened, &origin.framing, reader, checks);
+        let counted = counted.into_diagnostic().wrap_err_with(cannot_read)?;
+        let (total, _) = counted.map_err(explain::list_error)?;
+        Lines::of_file(file, total, origin).into_diagnostic().wrap_err_with(cannot_read)?
+    } else {
+        Lines::new(opened, origin)
+    };
+    Ok(Box::new(Commands::new(lines, json)))
 }
 
 /// Checks all jobs before the first one runs, if they can be read twice and may be wrong.
@@ -201,7 +199,8 @@ pub(super) fn check(
         Ok(error) => error.into_report(&file.display().to_string()),
         Err(error) => miette!("{error}"),
     };
-    while let Fetch::Entry(entry) = jobs.next(true).map_err(wrong)? {
+    while let Poll::Ready(Some(entry)) = jobs.next(true) {
+        let entry = entry.map_err(wrong)?;
         runner.check(&entry.job, entry.number).map_err(explain::run_error)?;
         resume.has(entry.number, &entry.job);
     }
@@ -223,7 +222,7 @@ fn ready(jobs: impl Iterator<Item = (u64, Job)>) -> Ready {
         let arguments = vec![job.to_string().into()];
         Entry::new(number, job.number(number), arguments)
     });
-    Ready::new(entries.collect())
+    Ready(entries.collect::<Vec<_>>().into_iter())
 }
 
 /// Returns `true` if a file is a script or another program.
@@ -235,28 +234,6 @@ fn is_program(file: &File) -> io::Result<bool> {
     let mut start = [0; SCRIPT.len()];
     let is_script = file.read_at(&mut start, 0)? == SCRIPT.len() && start == *SCRIPT;
     Ok(is_script || metadata.permissions().mode() & EXECUTABLE != 0)
-}
-
-/// Counts the jobs in a file with one per line, and checks that no two are the same.
-fn count_jobs(
-    file: &File,
-    framing: &Framing,
-    allows_duplicates: bool,
-) -> io::Result<Result<u64, Report>> {
-    let mut duplicates: Duplicates<u64> = Duplicates::default();
-    let mut number = 0;
-    let read = framing.each(file, |line| {
-        number += 1;
-        if !allows_duplicates && let Some(first) = duplicates.add(lists::hash_of(&line), number) {
-            return Err(miette!(
-                help = "remove one of them, or use --allow-duplicates",
-                "job {number} is the same as job {first}: {:.200}",
-                String::from_utf8_lossy(&line)
-            ));
-        }
-        Ok(true)
-    })?;
-    Ok(read.map(|()| number))
 }
 
 /// Opens the log, and calls `check` before it removes anything but an incomplete line.

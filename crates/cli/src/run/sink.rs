@@ -50,7 +50,7 @@ impl Sink for JsonLines {
 
 impl Sink for LiveView {
     fn event(&mut self, event: &Event, screen: &mut Screen) -> io::Result<()> {
-        self.note(event, screen.statistics.supply.remaining);
+        self.note(event, screen.statistics.supply.ahead.total());
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use brigade::runner::{Event, Forecast, Need, Outcome, Runner};
 
 use super::hosts::HostStatistics;
 use super::text::{name_of, one_line};
+use crate::input::Ahead;
 
 /// Statistics of a run so far.
 #[derive(Debug)]
@@ -42,10 +43,8 @@ pub(crate) struct Statistics {
 pub(crate) struct SupplyCounts {
     /// Number of jobs supplied so far.
     pub(crate) supplied: u64,
-    /// Number of jobs still to come, if known.
-    pub(crate) remaining: Option<u64>,
-    /// Number of jobs still to come that have been read already.
-    pub(crate) read_ahead: u64,
+    /// The jobs still to come, as far as they are known.
+    pub(crate) ahead: Ahead,
     /// Number of jobs left out because an earlier run has done them.
     pub(crate) skipped: u64,
 }
@@ -178,12 +177,12 @@ impl Statistics {
 
     /// Returns the number of jobs in all, if known.
     pub(crate) fn total(&self) -> Option<u64> {
-        Some(self.supply.supplied + self.supply.remaining?)
+        Some(self.supply.supplied + self.supply.ahead.total()?)
     }
 
     /// Returns the number of jobs that are known so far, while the list is still being read.
     pub(crate) fn known(&self) -> u64 {
-        self.supply.supplied + self.supply.read_ahead
+        self.supply.supplied + self.supply.ahead.count
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

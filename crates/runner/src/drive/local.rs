@@ -14,7 +14,6 @@ mod streams;
 
 use std::collections::HashSet;
 use std::mem;
-use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_supervisor::GuardedLauncher;
@@ -24,7 +23,7 @@ use brigade_sys::process::{Ended, Exit, Signal, Usage};
 
 use super::{Drive, Place, RunConfig};
 use crate::error::RunnerError;
-use crate::event::{Event, Need};
+use crate::event::Need;
 use crate::load;
 use crate::machine::{self, Attempt};
 use crate::memory;
@@ -76,7 +75,7 @@ impl Local {
         }
         // Before anything else is started: the guardian is a copy of this process, and should copy
         // little.
-        let preparation = Preparation::new(config.slot_variable.clone())
+        let preparation = Preparation::new(config.slot_variable.clone(), stopper.clone())
             .map_err(RunnerError::system("open /dev/null"))?;
         let launcher =
             preparation.launcher(slots).map_err(RunnerError::system("start the guardian"))?;
@@ -147,16 +146,8 @@ impl Place for Local {
                     live.map_or((0, Vec::new()), |live| (live.process.pid(), live.cpus.clone()));
                 tracing::debug!(number = attempt.number, pid, ?cores, "job started");
                 if !attempt.is_canary {
-                    drive.client.event(Event::Started {
-                        number: attempt.number,
-                        job: Arc::clone(&attempt.job),
-                        attempt: attempt.nth,
-                        slot: slot + 1,
-                        host: None,
-                        pid,
-                        cores,
-                        at: started.saturating_since(drive.start),
-                    });
+                    let at = started.saturating_since(drive.start);
+                    drive.client.event(attempt.started(slot, None, (pid, cores), at));
                 }
                 drive.report_at(started, machine::Event::Started(slot, attempt));
             }
@@ -242,7 +233,7 @@ impl Drive<'_, Local> {
     /// Fails the run if the input of a job could not be read, and ends that job: what it does with
     /// the rest of its input missing is no success.
     fn note_input_failures(&mut self) {
-        for Failure { number, path, error } in self.place.preparation.take_failures() {
+        for Failure { number, path, error } in self.place.preparation.feeder.take_failures() {
             self.fail(RunnerError::Input { path, source: error });
             self.report(machine::Event::InputFailed(number));
         }

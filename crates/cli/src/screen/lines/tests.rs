@@ -7,6 +7,7 @@ use brigade::runner::{Event, Job, Need, Runner};
 
 use super::super::SupplyCounts;
 use super::*;
+use crate::input::Ahead;
 
 fn statistics(running: usize, supply: SupplyCounts) -> Statistics {
     let runner = Runner::builder().unpinned().jobs(16).build().expect("valid");
@@ -42,7 +43,7 @@ fn shown(statistics: &Statistics, height: usize, width: usize) -> Vec<String> {
 }
 
 const TWENTY: SupplyCounts =
-    SupplyCounts { supplied: 5, remaining: Some(15), read_ahead: 15, skipped: 0 };
+    SupplyCounts { supplied: 5, ahead: Ahead { count: 15, is_all: true }, skipped: 0 };
 
 #[test]
 fn a_narrow_terminal_shows_the_number_running_and_the_time() {
@@ -55,7 +56,7 @@ fn a_narrow_terminal_shows_the_number_running_and_the_time() {
 
 #[test]
 fn a_list_that_is_still_being_read_has_so_many_jobs_so_far() {
-    let supply = SupplyCounts { remaining: None, ..TWENTY };
+    let supply = SupplyCounts { ahead: Ahead { is_all: false, ..TWENTY.ahead }, ..TWENTY };
     let lines = shown(&statistics(2, supply), 20, 80);
     assert!(lines[0].starts_with("0 of 20+ so far, 2/16 running, 0.0"), "{}", lines[0]);
 }

@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use brigade_cores::CoreLease;
 use brigade_supervisor::{Capture, CommandLine, LaunchSettings, OutputPipe};
+use brigade_sys::descriptors::above_streams;
 use brigade_sys::launch::{LaunchError, LaunchStage};
 use brigade_sys::process::{Process, Usage};
 
 use super::Local;
-use super::prepare::own_output;
-use super::streams::{StreamState, Token};
+use super::streams::{PIDFD, StreamState, Token};
 use crate::confinement::Confined;
 use crate::job::Job;
 use crate::machine::Attempt;
@@ -83,11 +83,12 @@ impl Local {
         let (command, stdin) = self.preparation.command_line(&attempt, slot, list, share.as_ref());
         let prepared = self.launcher.prepare(&command);
         let prepared = prepared.map_err(|problem| StartFailure::other(problem.to_string()))?;
-        let stdin = self.preparation.stdin(attempt.number, stdin, &self.stopper)?;
+        let stdin = self.preparation.stdin(attempt.number, stdin)?;
         let output = attempt.job.output.as_ref().unwrap_or(&self.config.output);
-        let opened = self.streams(output);
-        let (ours, theirs) = opened.map_err(StartFailure::io("cannot create its output"))?;
-        let [stdout, stderr] = &theirs;
+        let stream = |index| {
+            self.stream(output, index).map_err(StartFailure::io("cannot create its output"))
+        };
+        let ((our_stdout, stdout), (our_stderr, stderr)) = (stream(0)?, stream(1)?);
         let own = attempt.job.confinement.as_ref().map(|own| &own.0);
         let confinement = own.or(self.config.confinement.as_ref());
         let begun = confinement.map_or(Ok((Confined::default(), Vec::new())), |it| it.begin());
@@ -105,13 +106,13 @@ impl Local {
             let is_sandboxed = start.confinement.sandbox.is_some();
             failure(&error, &attempt.job, &command, is_sandboxed)
         })?;
-        drop(theirs);
+        drop((stdout, stderr));
         self.generation = self.generation.wrapping_add(1);
         let live = Live {
             attempt,
             process,
             generation: self.generation,
-            streams: ours,
+            streams: [our_stdout, our_stderr],
             cpus,
             wants_terminal: false,
             own_memory: self.own_peak.bytes(),
@@ -125,7 +126,7 @@ impl Local {
             self.end_unwatched(slot);
             return Err(StartFailure::of_io("cannot watch its process", &error));
         }
-        self.preparation.begin_feed();
+        self.preparation.feeder.begin();
         Ok(())
     }
 
@@ -142,11 +143,11 @@ impl Local {
     }
 
     fn watch(&mut self, slot: usize, live: &Live) -> io::Result<()> {
-        let pidfd = Token::pidfd(slot, live.generation);
+        let pidfd = Token::new(slot, live.generation, PIDFD);
         self.poller.add(live.process.pidfd(), pidfd.0)?;
         for (index, stream) in live.streams.iter().enumerate() {
             if let Some(pipe) = &stream.pipe {
-                let token = Token::stream(slot, live.generation, index);
+                let token = Token::new(slot, live.generation, index);
                 self.poller.add(pipe, token.0)?;
             }
         }
@@ -160,19 +161,14 @@ impl Local {
         }
     }
 
-    /// Creates both output streams. Returns our ends and the job's ends.
-    fn streams(&self, output: &Output) -> io::Result<([StreamState; 2], [OwnedFd; 2])> {
-        let (first, first_theirs) = self.stream(output, 0)?;
-        let (second, second_theirs) = self.stream(output, 1)?;
-        Ok(([first, second], [first_theirs, second_theirs]))
-    }
-
+    /// Creates an output stream. Returns our end and the job's end.
     fn stream(&self, output: &Output, index: usize) -> io::Result<(StreamState, OwnedFd)> {
         let capture = match output {
             Output::Tail(limit) => Capture::tail_of(*limit),
             Output::Whole => Capture::whole(tempfile::tempfile),
             Output::Inherit => {
-                return Ok((StreamState::default(), own_output(index)?));
+                let own = above_streams([io::stdout().as_fd(), io::stderr().as_fd()][index])?;
+                return Ok((StreamState::default(), own));
             }
             Output::Null => return Ok((StreamState::default(), self.preparation.null()?)),
             Output::Files { stdout, stderr } => {

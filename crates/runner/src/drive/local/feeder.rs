@@ -17,6 +17,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::Poll;
 use std::thread;
 
 use brigade_sys::poller::{Interest, Poller};
@@ -24,7 +25,7 @@ use brigade_sys::sync::Mutex;
 use brigade_sys::wait::Waker;
 use brigade_sys::{pipes, signals};
 
-use crate::block_streams::{BlockAnswer, BlockStream};
+use crate::block_streams::BlockStream;
 use crate::file_part::FilePart;
 use crate::input_block::InputBlock;
 use crate::stopper::Stopper;
@@ -32,7 +33,9 @@ use crate::stopper::Stopper;
 /// The runner's side of the thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Feeder {
-    shared: Arc<Shared>,
+    stopper: Stopper,
+    /// `None` until there is something to feed.
+    thread: Option<Arc<Shared>>,
     /// The feed of an attempt that is being started. It begins when the attempt has started: a
     /// stream's blocks would be lost with the pipe of one that has not.
     prepared: Option<Feed>,
@@ -68,7 +71,12 @@ struct Feed {
     /// The number of its job.
     number: u64,
     pipe: OwnedFd,
-    source: Source,
+    /// The path of the file that is read, or another name for it.
+    name: PathBuf,
+    /// Has more files, if there may be some.
+    stream: Option<BlockStream>,
+    /// The block that is the file.
+    block: Option<InputBlock>,
     header: Arc<[u8]>,
     /// Number of bytes of the header that were written.
     written: usize,
@@ -77,27 +85,6 @@ struct Feed {
     rest: Range<u64>,
     /// `true` if it waits for a block.
     is_parked: bool,
-}
-
-/// The origin of the files of a feed.
-#[derive(Debug)]
-enum Source {
-    /// A single file.
-    Path(PathBuf),
-    Stream {
-        stream: BlockStream,
-        block: Option<InputBlock>,
-    },
-}
-
-impl Source {
-    /// Returns the path of the file that is read, or another name for it.
-    fn path(&self) -> PathBuf {
-        match self {
-            Self::Path(path) => path.clone(),
-            Self::Stream { .. } => "a block".into(),
-        }
-    }
 }
 
 /// The state of a feed after a turn.
@@ -116,10 +103,23 @@ const WAKER: u64 = u64::MAX;
 const TURN_BYTES: u64 = 1 << 20;
 
 impl Feeder {
-    pub(super) fn start(stopper: Stopper) -> io::Result<Self> {
+    pub(super) fn new(stopper: Stopper) -> Self {
+        Self { stopper, thread: None, prepared: None }
+    }
+
+    /// Returns what the thread knows, after starting it for the first feed.
+    fn thread(&mut self) -> io::Result<&Arc<Shared>> {
+        if self.thread.is_none() {
+            self.thread = Some(self.start()?);
+        }
+        self.thread.as_ref().ok_or_else(|| io::Error::other("no feeder"))
+    }
+
+    fn start(&self) -> io::Result<Arc<Shared>> {
         let poller = Poller::new()?;
         let waker = Arc::new(Waker::new()?);
         poller.add(&*waker, WAKER)?;
+        let stopper = self.stopper.clone();
         let shared = Arc::new(Shared { waker, state: Mutex::default(), stopper });
         let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new().name("feeder".to_owned());
@@ -128,57 +128,60 @@ impl Feeder {
             signals::block_in_thread();
             theirs.run(poller);
         })?);
-        Ok(Self { shared, prepared: None })
+        Ok(shared)
     }
 
     /// Returns a pipe through which an attempt gets a part of a file.
     pub(super) fn part(&mut self, number: u64, part: &FilePart) -> io::Result<OwnedFd> {
         let file = File::open(&part.path)?;
-        let source = Source::Path(part.path.clone());
-        self.feed(number, source, file, part.range.clone(), &part.header)
+        self.feed(number, (part.path.clone(), None), (file, part.range.clone()), &part.header)
     }
 
     /// Returns a pipe through which an attempt gets blocks.
     pub(super) fn stream(&mut self, number: u64, stream: &BlockStream) -> io::Result<OwnedFd> {
         let nothing = File::open("/dev/null")?;
-        let source = Source::Stream { stream: stream.clone(), block: None };
-        stream.on_block(&self.shared.waker);
-        self.feed(number, source, nothing, 0..0, &stream.header)
+        stream.on_block(&self.thread()?.waker);
+        let origin = ("a block".into(), Some(stream.clone()));
+        self.feed(number, origin, (nothing, 0..0), &stream.header)
     }
 
     fn feed(
         &mut self,
         number: u64,
-        source: Source,
-        file: File,
-        rest: Range<u64>,
+        (name, stream): (PathBuf, Option<BlockStream>),
+        (file, rest): (File, Range<u64>),
         header: &Arc<[u8]>,
     ) -> io::Result<OwnedFd> {
+        self.thread()?;
         let (theirs, pipe) = pipes::input_pipe()?;
-        let (header, written, is_parked) = (Arc::clone(header), 0, false);
-        let feed = Feed { number, pipe, source, header, written, file, rest, is_parked };
+        let (header, written, block, is_parked) = (Arc::clone(header), 0, None, false);
+        let feed =
+            Feed { number, pipe, name, stream, block, header, written, file, rest, is_parked };
         self.prepared = Some(feed);
         Ok(theirs)
     }
 
     /// Begins the feed that was prepared last, if it has not begun.
     pub(super) fn begin(&mut self) {
-        if let Some(feed) = self.prepared.take() {
-            self.shared.state.lock().new.push(feed);
-            self.shared.waker.wake();
+        if let (Some(feed), Some(thread)) = (self.prepared.take(), &self.thread) {
+            thread.state.lock().new.push(feed);
+            thread.waker.wake();
         }
     }
 
     /// Takes the failures so far.
     pub(super) fn take_failures(&self) -> Vec<Failure> {
-        mem::take(&mut self.shared.state.lock().failures)
+        let thread = self.thread.as_ref();
+        thread.map(|thread| mem::take(&mut thread.state.lock().failures)).unwrap_or_default()
     }
 }
 
 impl Drop for Feeder {
     fn drop(&mut self) {
-        self.shared.state.lock().is_over = true;
-        self.shared.waker.wake();
+        if let Some(thread) = &self.thread {
+            thread.state.lock().is_over = true;
+            thread.waker.wake();
+        }
     }
 }
 
@@ -238,7 +241,7 @@ impl Shared {
         }
         poller.remove(&feed.pipe);
         let Some(feed) = feeds.remove(&token) else { return };
-        if let Source::Stream { stream, .. } = &feed.source {
+        if let Some(stream) = &feed.stream {
             stream.leave();
         }
         if let Err(error) = turn {
@@ -247,7 +250,7 @@ impl Shared {
     }
 
     fn fail(&self, feed: &Feed, error: io::Error) {
-        let failure = Failure { number: feed.number, path: feed.source.path(), error };
+        let failure = Failure { number: feed.number, path: feed.name.clone(), error };
         self.state.lock().failures.push(failure);
         self.stopper.wake();
     }
@@ -264,19 +267,19 @@ impl Feed {
     /// Moves as much as the pipe takes now.
     fn turn(&mut self) -> io::Result<Turn> {
         if self.rest.is_empty() && self.written == self.header.len() {
-            let Source::Stream { stream, block } = &mut self.source else { return Ok(Turn::Over) };
+            let Some(stream) = &self.stream else { return Ok(Turn::Over) };
             // Frees the memory before the next block takes some.
-            *block = None;
+            self.block = None;
             match stream.next() {
-                BlockAnswer::End => return Ok(Turn::Over),
-                BlockAnswer::Later if self.is_parked && pipes::is_closed(&self.pipe) => {
+                Poll::Ready(None) => return Ok(Turn::Over),
+                Poll::Pending if self.is_parked && pipes::is_closed(&self.pipe) => {
                     return Ok(Turn::Over);
                 }
-                BlockAnswer::Later => return Ok(Turn::Parked),
-                BlockAnswer::Block(next) => {
+                Poll::Pending => return Ok(Turn::Parked),
+                Poll::Ready(Some(next)) => {
                     self.file = next.open()?;
                     self.rest = 0..next.len();
-                    *block = Some(next);
+                    self.block = Some(next);
                 }
             }
         }

@@ -11,7 +11,7 @@ use std::path::Path;
 use brigade_supervisor::{CommandLine, GuardedLauncher, Launcher};
 use brigade_sys::descriptors::{above_streams, memory_file};
 
-use super::feeder::{Failure, Feeder};
+use super::feeder::Feeder;
 use crate::file_part::FilePart;
 use crate::job::Stdin;
 use crate::machine::Attempt;
@@ -25,8 +25,8 @@ pub(super) struct Preparation {
     null: OwnedFd,
     /// The value of [`RUN`] that all jobs of this run have, and no other process has.
     run: String,
-    /// Gives jobs parts of files; `None` until a job needs it.
-    feeder: Option<Feeder>,
+    /// Gives jobs parts of files and blocks.
+    pub(super) feeder: Feeder,
     /// A variable for the number of a job's slot, from 0.
     slot_variable: Option<OsString>,
 }
@@ -41,12 +41,13 @@ const CORES: &str = "BRIGADE_CORES";
 const RUN: &str = "BRIGADE_RUN";
 
 impl Preparation {
-    pub(super) fn new(slot_variable: Option<OsString>) -> io::Result<Self> {
+    pub(super) fn new(slot_variable: Option<OsString>, stopper: Stopper) -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let (pid, time) = (std::process::id(), brigade_sys::clock::now().as_nanos());
         // The launcher requires it of all descriptors.
         let run = format!("{pid}-{time}");
-        Ok(Self { null: above_streams(&null)?, run, feeder: None, slot_variable })
+        let feeder = Feeder::new(stopper);
+        Ok(Self { null: above_streams(&null)?, run, feeder, slot_variable })
     }
 
     /// Starts the guardian of the jobs.
@@ -107,22 +108,15 @@ impl Preparation {
     }
 
     /// Opens the standard input of the job with this number.
-    pub(super) fn stdin(
-        &mut self,
-        number: u64,
-        stdin: &Stdin,
-        stopper: &Stopper,
-    ) -> Result<OwnedFd, StartFailure> {
+    pub(super) fn stdin(&mut self, number: u64, stdin: &Stdin) -> Result<OwnedFd, StartFailure> {
         let opened = match stdin {
             Stdin::Null => self.null(),
             Stdin::Inherit => above_streams(io::stdin()),
             Stdin::File(path) => File::open(path).map(OwnedFd::from),
             Stdin::Bytes(bytes) => memory_file("stdin", bytes).map(OwnedFd::from),
             Stdin::Block(block) => block.open().map(OwnedFd::from),
-            Stdin::Part(part) => self.feeder(stopper).and_then(|feeder| feeder.part(number, part)),
-            Stdin::Stream(stream) => {
-                self.feeder(stopper).and_then(|feeder| feeder.stream(number, stream))
-            }
+            Stdin::Part(part) => self.feeder.part(number, part),
+            Stdin::Stream(stream) => self.feeder.stream(number, stream),
         };
         opened.map_err(|error| {
             let what = match stdin {
@@ -134,33 +128,8 @@ impl Preparation {
             StartFailure::of_io(&format!("cannot open {what}"), &error)
         })
     }
-
-    /// Returns the feeder. It is started for the first job that needs it.
-    fn feeder(&mut self, stopper: &Stopper) -> io::Result<&mut Feeder> {
-        if self.feeder.is_none() {
-            self.feeder = Some(Feeder::start(stopper.clone())?);
-        }
-        self.feeder.as_mut().ok_or_else(|| io::Error::other("no feeder"))
-    }
-
-    /// Begins to feed the attempt that was started last.
-    pub(super) fn begin_feed(&mut self) {
-        if let Some(feeder) = &mut self.feeder {
-            feeder.begin();
-        }
-    }
-
-    /// Takes the failures to read files that are the inputs of jobs.
-    pub(super) fn take_failures(&self) -> Vec<Failure> {
-        self.feeder.as_ref().map(Feeder::take_failures).unwrap_or_default()
-    }
 }
 
 fn is_pipe(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
-}
-
-/// Returns a copy of our standard output or error.
-pub(super) fn own_output(index: usize) -> io::Result<OwnedFd> {
-    if index == 0 { above_streams(io::stdout()) } else { above_streams(io::stderr()) }
 }

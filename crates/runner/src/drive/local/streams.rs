@@ -27,7 +27,7 @@ pub(super) struct Token(pub(super) u64);
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
 /// The descriptor number that stands for the process itself.
-const PIDFD: u64 = 2;
+pub(super) const PIDFD: usize = 2;
 
 /// Lines longer than this are reported in fragments.
 const LONGEST_LINE: usize = 1 << 20;
@@ -46,20 +46,12 @@ impl Token {
     /// Like the waker's, outside the range of slots.
     pub(super) const GUARDIAN: Self = Self(u64::MAX - 1);
 
-    fn new(slot: usize, generation: u32, descriptor: u64) -> Self {
-        Self(u64::from(generation) << 32 | (slot as u64) << 2 | descriptor)
-    }
-
-    pub(super) fn pidfd(slot: usize, generation: u32) -> Self {
-        Self::new(slot, generation, PIDFD)
-    }
-
-    pub(super) fn stream(slot: usize, generation: u32, index: usize) -> Self {
-        Self::new(slot, generation, index as u64)
+    pub(super) fn new(slot: usize, generation: u32, descriptor: usize) -> Self {
+        Self(u64::from(generation) << 32 | ((slot << 2) | descriptor) as u64)
     }
 
     pub(super) fn is_pidfd(self) -> bool {
-        self.0 & 3 == PIDFD
+        self.0 & 3 == PIDFD as u64
     }
 
     pub(super) fn slot(self) -> usize {
@@ -149,11 +141,11 @@ mod tests {
     #[test]
     fn a_token_returns_its_parts() {
         for (slot, generation) in [(0, 0), (7, 1), (0x3fff_ffff, u32::MAX - 1)] {
-            let token = Token(Token::pidfd(slot, generation).0);
+            let token = Token(Token::new(slot, generation, PIDFD).0);
             assert!(token.is_pidfd() && token != Token::WAKER);
             assert_eq!((token.slot(), token.generation()), (slot, generation));
             for index in [0, 1] {
-                let token = Token::stream(slot, generation, index);
+                let token = Token::new(slot, generation, index);
                 assert!(!token.is_pidfd());
                 assert_eq!((token.slot(), token.index()), (slot, index));
             }

@@ -13,7 +13,7 @@ fn part(text: &str, range: Range<u64>) -> (tempfile::TempPath, FilePart) {
 
 #[test]
 fn a_feed_is_the_header_and_the_part() {
-    let mut feeder = Feeder::start(Stopper::new().expect("descriptors")).expect("a thread");
+    let mut feeder = Feeder::new(Stopper::new().expect("descriptors"));
     let text = "0123456789".repeat(500_000);
     let (_path, part) = part(&text, 3..4_999_999);
     let readers = [(); 3].map(|()| {
@@ -40,8 +40,8 @@ fn a_feed_is_the_header_and_the_part() {
 
 #[test]
 fn a_stream_is_its_header_and_the_blocks_that_arrive() {
-    let mut feeder = Feeder::start(Stopper::new().expect("descriptors")).expect("a thread");
-    let streams = crate::block_streams::BlockStreams::new(2);
+    let mut feeder = Feeder::new(Stopper::new().expect("descriptors"));
+    let streams = crate::block_streams::BlockStreams::new(2, crate::BlockSharing::InTurns);
     let header: Arc<[u8]> = Arc::from(&b"head "[..]);
     let [first, second] = [0, 1].map(|index| {
         let stream = streams.stream(index, Arc::clone(&header));
@@ -53,9 +53,8 @@ fn a_stream_is_its_header_and_the_blocks_that_arrive() {
     drop(second);
     let reader = thread::spawn(move || io::read_to_string(first).expect("a pipe"));
     for text in ["one ", "two ", "three"] {
-        for index in [0, 1] {
-            let block = InputBlock::new(&[text.as_bytes()], 0, ());
-            streams.give_to(index, block.map_err(|((), error)| error).expect("memory"));
+        for _ in [0, 1] {
+            streams.give(&InputBlock::new(&[text.as_bytes()], 0).expect("memory"));
         }
     }
     streams.end();
@@ -65,7 +64,7 @@ fn a_stream_is_its_header_and_the_blocks_that_arrive() {
 #[test]
 fn a_file_that_has_become_shorter_is_a_failure() {
     let stopper = Stopper::new().expect("descriptors");
-    let mut feeder = Feeder::start(stopper.clone()).expect("a thread");
+    let mut feeder = Feeder::new(stopper.clone());
     let (path, part) = part("abc", 1..9);
     let mut read = String::new();
     let mut pipe = File::from(feeder.part(7, &part).expect("a pipe"));
