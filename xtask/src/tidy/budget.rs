@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 76_019;
+const SUM: usize = 75_535;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -35,7 +35,7 @@ const LONG: usize = 60;
 const BUDGETS: &[(&str, usize)] = &[
     ("base", 900),
     ("brigade", 200),
-    ("cli", 10350),
+    ("cli", 9770),
     ("cluster", 9050),
     ("codec", 1360),
     ("cores", 3410),

@@ -255,7 +255,7 @@ mod tests {
     fn a_confinement_is_refused() {
         let confinement = brigade::runner::Confinement::new(brigade::Limits::new()).expect("none");
         let job = Job::shell("true").confinement(Arc::new(confinement));
-        let refused = RemoteCommand::of(1, &job, None, (0, false)).unwrap_err();
+        let refused = RemoteCommand::of(1, &job, &Settings::default()).unwrap_err();
         assert!(refused.contains("`brigade node`"), "{refused}");
     }
 }
