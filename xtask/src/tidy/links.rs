@@ -116,7 +116,7 @@ fn resolve(from: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// Returns the anchors that GitHub makes of the headings.
+/// Returns the anchors that GitHub makes of the headings, and those of paragraphs (`<a id="x">`).
 fn anchors(text: &str) -> Vec<String> {
     let (mut anchors, mut heading) = (Vec::new(), None::<String>);
     for event in parse(text) {
@@ -126,13 +126,18 @@ fn anchors(text: &str) -> Vec<String> {
                 anchors.extend(heading.take().as_deref().map(anchor));
             }
             (Event::Text(text) | Event::Code(text), Some(heading)) => heading.push_str(&text),
+            (Event::InlineHtml(html), _) => anchors.extend(id(&html).map(str::to_owned)),
             _ => {}
         }
     }
     anchors
 }
 
-fn anchor(title: &str) -> String {
+fn id(html: &str) -> Option<&str> {
+    html.strip_prefix("<a id=\"")?.strip_suffix("\">")
+}
+
+pub(super) fn anchor(title: &str) -> String {
     let kept = |character: &char| character.is_alphanumeric() || " -_".contains(*character);
     title
         .to_lowercase()
@@ -147,11 +152,12 @@ mod tests {
     use super::{PAGES, check};
     use crate::tidy::locations;
 
-    const TARGET: (&str, &str) = ("docs/b.md", "# The life of a `task`\n```\n# not one\n```\n");
+    const TARGET: (&str, &str) =
+        ("docs/b.md", "# The life of a `task`\n```\n# not one\n```\n- <a id=\"p\"></a>A point.\n");
 
     #[test]
     fn links_to_existing_targets_pass() {
-        let text = "[b](b.md) [h](b.md#the-life-of-a-task) [up](../README.md) [folder](decisions/)\n\
+        let text = "[b](b.md) [h](b.md#the-life-of-a-task) [p](b.md#p) [up](../README.md) [folder](decisions/)\n\
                     [out](https://example.org/x) [here](#title) `[code](none.md)`\n\n# Title\n\
                     ```\n[x](none.md)\n```\n[r]: b.md\n";
         let files = [
