@@ -21,7 +21,7 @@ const LEVELS: [&str; 3] =
     ["warn,async_nats=error", "info,async_nats=error", "debug,async_nats=info"];
 
 /// Maximum number of bytes that are held back; later lines are lost.
-const LONGEST: usize = 64 << 10;
+const MAX: usize = 64 << 10;
 
 /// Lines that are held back; `None` without an area.
 static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
@@ -77,7 +77,7 @@ struct EventLines;
 impl Write for EventLines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match &mut *HELD.lock() {
-            Some(held) if held.len() + line.len() <= LONGEST => held.extend_from_slice(line),
+            Some(held) if held.len() + line.len() <= MAX => held.extend_from_slice(line),
             Some(_) => {}
             None => print(line),
         }

@@ -93,13 +93,13 @@ fn parse() -> Result<Arguments, clap::Error> {
 
 /// Cuts the words that an error repeats: an argument may have megabytes.
 fn cut(mut error: clap::Error) -> clap::Error {
-    const LONGEST: usize = 100;
+    const MAX: usize = 100;
     for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
     {
         if let Some(ContextValue::String(word)) = error.get(kind)
-            && word.chars().count() > LONGEST
+            && word.chars().count() > MAX
         {
-            let word = format!("{word:.LONGEST$}…");
+            let word = format!("{word:.MAX$}…");
             error.insert(kind, ContextValue::String(word));
             // It repeats the word.
             error.remove(ContextKind::Suggested);

@@ -11,7 +11,7 @@ use crate::error::ClusterError;
 
 /// The longest pause between two attempts to reconnect. The client library waits up to 4 s, which
 /// is longer than most outages.
-const LONGEST_RECONNECT_DELAY: Duration = Duration::from_millis(250);
+const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// Time between two questions whether the server is there. The client library gives up a link after
 /// three without an answer: before the default lease of 10 s is over, so that a node that was cut
 /// off knows. The library's own minute would leave it unaware for minutes.
@@ -156,8 +156,8 @@ fn reconnect_delay(attempt: usize) -> Duration {
     let doubled = u32::try_from(attempt).ok().and_then(|attempt| 2_u64.checked_pow(attempt));
     match (attempt, doubled) {
         (0 | 1, _) => Duration::ZERO,
-        (_, Some(millis)) => Duration::from_millis(millis).min(LONGEST_RECONNECT_DELAY),
-        (_, None) => LONGEST_RECONNECT_DELAY,
+        (_, Some(millis)) => Duration::from_millis(millis).min(MAX_RECONNECT_DELAY),
+        (_, None) => MAX_RECONNECT_DELAY,
     }
 }
 
@@ -185,8 +185,8 @@ mod tests {
     fn pauses_grow_and_are_capped() {
         assert_eq!(reconnect_delay(1), Duration::ZERO);
         assert_eq!(reconnect_delay(3), Duration::from_millis(8));
-        assert_eq!(reconnect_delay(8), LONGEST_RECONNECT_DELAY);
-        assert_eq!(reconnect_delay(usize::MAX), LONGEST_RECONNECT_DELAY);
+        assert_eq!(reconnect_delay(8), MAX_RECONNECT_DELAY);
+        assert_eq!(reconnect_delay(usize::MAX), MAX_RECONNECT_DELAY);
     }
 
     #[test]

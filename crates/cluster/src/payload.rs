@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum number of bytes of an object that is read: more than the memory that clients and nodes
 /// have for the items of one chunk.
-const LONGEST: u64 = 1 << 36;
+const MAX: u64 = 1 << 36;
 
 /// Number of attempts to transfer an object, each with the patience above.
 const ATTEMPTS: u32 = 3;
@@ -96,10 +96,10 @@ impl Payloads {
             Body::Stored(stored) => stored,
         };
         // The length is what the message says.
-        if stored.length > LONGEST {
+        if stored.length > MAX {
             return Err(PayloadError::Unreachable {
                 object: stored.object.clone(),
-                reason: format!("{} bytes exceed the limit of {LONGEST}", stored.length),
+                reason: format!("{} bytes exceed the limit of {MAX}", stored.length),
             });
         }
         let patience = patience(stored.length);

@@ -9,7 +9,7 @@ use crate::names::{Names, Queue};
 use crate::setup::QueueSettings;
 
 /// The shortest time that the server can keep exactly enough.
-const SHORTEST: Duration = Duration::from_secs(1);
+const MIN: Duration = Duration::from_secs(1);
 
 /// The queue, and the connection to its servers.
 #[derive(Debug, Clone)]
@@ -38,8 +38,8 @@ impl QueueOptions {
             // The server takes 0 for its own default, or for no limit.
             ("replicas", settings.replicas == 0, "must be at least 1"),
             ("max_tasks", settings.max_tasks == 0, "must be at least 1"),
-            ("outcome_life", settings.outcome_life < SHORTEST, "must be at least 1 s"),
-            ("lease", settings.lease < SHORTEST, "must be at least 1 s"),
+            ("outcome_life", settings.outcome_life < MIN, "must be at least 1 s"),
+            ("lease", settings.lease < MIN, "must be at least 1 s"),
         ];
         if let Some((field, _, problem)) = checks.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
             return Err(ClusterError::Configuration { field, problem: problem.to_owned() });

@@ -22,7 +22,7 @@ pub struct Results {
 }
 
 /// The longest file name that most file systems allow.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
 impl Results {
     /// Stores results in this directory, which need not exist.
@@ -71,10 +71,10 @@ fn file_name(argument: &OsStr) -> OsString {
     if matches!(name.as_slice(), b"" | b"." | b"..") {
         name.splice(0..0, *br"\e");
     }
-    if name.len() > LONGEST_NAME {
+    if name.len() > MAX_NAME {
         let hash = stable_hash(argument.as_bytes().iter().copied());
         let end = format!("~{hash:016x}");
-        name.truncate(LONGEST_NAME - end.len());
+        name.truncate(MAX_NAME - end.len());
         name.extend_from_slice(end.as_bytes());
     }
     OsString::from_vec(name)
@@ -111,7 +111,7 @@ mod tests {
             prop_assert_eq!(names[0] == names[1], first == second);
             for name in &names {
                 let bytes = name.as_bytes();
-                prop_assert!(bytes.len() <= LONGEST_NAME && !bytes.is_empty());
+                prop_assert!(bytes.len() <= MAX_NAME && !bytes.is_empty());
                 prop_assert!(!bytes.contains(&b'/') && !bytes.contains(&0) && bytes != b"..");
             }
         }

@@ -104,7 +104,7 @@ pub(crate) struct ListOptions {
 }
 
 /// The longest line that the kernel accepts as an argument of a shell, with the byte at its end.
-const LONGEST_COMMAND: usize = 128 * 1024;
+const MAX_COMMAND: usize = 128 * 1024;
 
 /// The bytes that end a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Run {
     /// Returns the number of rows of each job, if this number of jobs runs at once.
     pub(crate) fn sharing(&self, slots: NonZeroUsize) -> RowSharing {
         let fills = self.lists.fills_command();
-        let (most, limit) = if fills { (usize::MAX, LONGEST_COMMAND) } else { (1, usize::MAX) };
+        let (most, limit) = if fills { (usize::MAX, MAX_COMMAND) } else { (1, usize::MAX) };
         RowSharing {
             most: self.arguments_per_job().unwrap_or(most),
             limit: self.lists.max_chars.unwrap_or(limit),

@@ -15,7 +15,7 @@ use crate::printer::Printer;
 use crate::screen::Screen;
 
 /// A last line that is longer loses its start.
-const LONGEST_LAST_LINE: usize = 1 << 20;
+const MAX_LAST_LINE: usize = 1 << 20;
 
 /// Prints the outputs of jobs.
 pub(super) struct Outputs {
@@ -108,8 +108,8 @@ fn has_output(outcome: &Outcome) -> bool {
 
 /// Returns the last line of a job's standard output, or of its standard error if there is none.
 fn last_line_of(outcome: &Outcome) -> io::Result<Vec<u8>> {
-    let stdout = outcome.stdout.tail(LONGEST_LAST_LINE)?;
-    let tail = if stdout.is_empty() { outcome.stderr.tail(LONGEST_LAST_LINE)? } else { stdout };
+    let stdout = outcome.stdout.tail(MAX_LAST_LINE)?;
+    let tail = if stdout.is_empty() { outcome.stderr.tail(MAX_LAST_LINE)? } else { stdout };
     Ok(last_line(&tail).to_owned())
 }
 

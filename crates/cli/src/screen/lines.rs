@@ -11,7 +11,7 @@ const MAX_JOBS: usize = 8;
 /// Below this width only the most important parts are shown.
 const NARROW: usize = 60;
 /// A narrower bar says too little.
-const SHORTEST_BAR: usize = 6;
+const MIN_BAR: usize = 6;
 /// The parts of a character cell, in eighths.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
@@ -74,7 +74,7 @@ fn bar(statistics: &Statistics, width: usize, tint: Tint) -> String {
     let count = format!("{done}/{total}");
     let used = console::measure_text_width(&format!("{count}  {text}"));
     match width.saturating_sub(used) {
-        room if room >= SHORTEST_BAR => format!("{count} {} {text}", blocks(done, total, room)),
+        room if room >= MIN_BAR => format!("{count} {} {text}", blocks(done, total, room)),
         _ => format!("{count} {text}"),
     }
 }

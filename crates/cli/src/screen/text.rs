@@ -56,13 +56,13 @@ pub(super) fn seconds(duration: Duration) -> String {
 }
 
 /// Longer lines are cut: an argument may have megabytes.
-const LONGEST_LINE: usize = 200;
+const MAX_LINE: usize = 200;
 
 /// Replaces newlines and control characters, which would garble a display, and cuts a long text.
 pub(super) fn one_line(text: &str) -> String {
     let mut rest = text.chars();
     let shown = |character: char| if character.is_control() { ' ' } else { character };
-    let mut line: String = rest.by_ref().take(LONGEST_LINE).map(shown).collect();
+    let mut line: String = rest.by_ref().take(MAX_LINE).map(shown).collect();
     if rest.next().is_some() {
         line.push('…');
     }

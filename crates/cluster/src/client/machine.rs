@@ -24,7 +24,7 @@ use crate::clock::Monotonic;
 
 /// The first pause before a task is offered again to a queue that is full, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// All submissions that are not forgotten.
 #[derive(Debug, Default)]
@@ -287,7 +287,7 @@ impl Submission {
     }
 
     fn next_pause(&self) -> Duration {
-        (self.pause * 2).min(LONGEST_PAUSE)
+        (self.pause * 2).min(MAX_PAUSE)
     }
 
     fn waits_until(&self) -> Option<Monotonic> {

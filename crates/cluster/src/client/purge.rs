@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::clock::Monotonic;
 
 /// The shortest period for which outcomes stay: longer than an election of the server.
-const SHORTEST: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 15_000 });
+const MIN: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 15_000 });
 
 /// Time after a reconnect in which no period ends. Nodes look for stuck messages six times in it.
 const CALM: Duration = Duration::from_secs(64);
@@ -28,9 +28,9 @@ const COST: Duration = Duration::from_nanos(1_300);
 const SHARE: u64 = 8;
 
 /// Others take at most one part in this of the time if all clients have as many outcomes, and none
-/// takes longer than `LONGEST`.
+/// takes longer than `MAX`.
 const PART: u32 = 10;
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX: Duration = Duration::from_secs(1);
 
 /// An outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(super) struct Purge {
 impl Purge {
     /// Keeps outcomes for one and a half leases, and at most twice as long.
     pub(super) fn new(lease: Duration, now: Monotonic) -> Self {
-        let period = SHORTEST.max(lease + lease / 2);
+        let period = MIN.max(lease + lease / 2);
         let none = PurgeMark::default();
         Self {
             period,
@@ -141,7 +141,7 @@ fn is_worth_it(count: u64, all: u64, elapsed: Duration) -> bool {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let one = nanos(COST).saturating_mul(all);
     let clients = all.div_ceil(count.max(1));
-    one <= nanos(LONGEST) && one.saturating_mul(clients) <= nanos(elapsed / PART)
+    one <= nanos(MAX) && one.saturating_mul(clients) <= nanos(elapsed / PART)
 }
 
 #[cfg(test)]

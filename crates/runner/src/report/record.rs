@@ -51,7 +51,7 @@ pub(super) enum Status {
 }
 
 /// Longer names are cut.
-const LONGEST_NAME: usize = 120;
+const MAX_NAME: usize = 120;
 
 impl Record {
     pub(super) fn of(outcome: &Outcome) -> Self {
@@ -76,7 +76,7 @@ impl Record {
             busy: micros(outcome.user + outcome.system),
             memory: outcome.peak_memory,
             cores: outcome.cores.clone(),
-            name: name.chars().take(LONGEST_NAME).collect(),
+            name: name.chars().take(MAX_NAME).collect(),
             failure: if outcome.ending.is_success() {
                 String::new()
             } else {

@@ -180,7 +180,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let end = Monotonic::ZERO + 3 * LONGEST_PAUSE;
+    let end = Monotonic::ZERO + 3 * MAX_PAUSE;
     let when_full =
         prop_oneof![Just(WhenFull::Wait), Just(WhenFull::WaitUntil(end)), Just(WhenFull::Fail)];
     prop_oneof![
@@ -237,7 +237,7 @@ impl World {
     }
 
     fn wait(&mut self) {
-        self.now += LONGEST_PAUSE;
+        self.now += MAX_PAUSE;
         let mut actions = Vec::new();
         self.machine.handle(self.now, Event::Tick, &mut actions);
         self.machine.sanity_check();

@@ -30,7 +30,7 @@ const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 pub(super) const PIDFD: usize = 2;
 
 /// Lines longer than this are reported in fragments.
-const LONGEST_LINE: usize = 1 << 20;
+const MAX_LINE: usize = 1 << 20;
 
 /// Enough for a pipe that is read again whenever it is ready.
 const ONE_PIECE: usize = 1;
@@ -98,7 +98,7 @@ impl Drive<'_, Local> {
                 let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
                 let (lines, rest) = bytes.split_at(end);
                 line.extend_from_slice(lines);
-                if end > 0 || line.len() + rest.len() > LONGEST_LINE {
+                if end > 0 || line.len() + rest.len() > MAX_LINE {
                     client.event(output(attempt, slot, index, mem::take(line)));
                 }
                 line.extend_from_slice(rest);
