@@ -108,14 +108,13 @@ impl Blocks {
         // Bounded by the gate.
         let (sender, receiver) = unbounded();
         let streams = cut.sharing.map(|sharing| BlockStreams::new(jobs, sharing));
-        let is_list = cut.sharing == Some(BlockSharing::ToAll);
         let thread = PipeReader {
             gate: gate.clone(),
             ahead: Arc::clone(&read_ahead),
             sender,
             stopper,
             streams: streams.clone(),
-            starts: if is_list { 0..0 } else { 0..jobs },
+            starts: if cut.sharing == Some(BlockSharing::ToAll) { 0..0 } else { 0..jobs },
         };
         thread::spawn(move || thread.run(reader, cut));
         Self { receiver, gate, streams, read_ahead }

@@ -56,6 +56,8 @@ pub(crate) struct RunConfig {
 /// A run whose attempts run in the place `P`.
 pub(crate) struct Drive<'a, P> {
     machine: Machine,
+    /// The actions of the machine that have not been carried out.
+    actions: Vec<Action>,
     client: &'a mut dyn Client,
     stopper: Stopper,
     /// Number of stop requests that were passed to the machine.
@@ -104,6 +106,7 @@ impl<'a, P: Place> Drive<'a, P> {
         let start = clock.now();
         Self {
             machine: Machine::new(settings, start),
+            actions: Vec::new(),
             client,
             stopper,
             handled_stops: 0,
@@ -121,12 +124,12 @@ impl<'a, P: Place> Drive<'a, P> {
             // The client is user code, which may fork and return in both processes.
             self.stopper.check_process()?;
             self.report(machine::Event::Ready);
-            if self.machine.actions.is_empty() {
+            if self.actions.is_empty() {
                 let until = self.machine.next_deadline().map(|until| self.clock.in_system(until));
                 P::wait(&mut self, until)?;
             }
-            while !self.machine.actions.is_empty() {
-                for action in mem::take(&mut self.machine.actions) {
+            while !self.actions.is_empty() {
+                for action in mem::take(&mut self.actions) {
                     self.stopper.check_process()?;
                     if matches!(action, Action::Finish) {
                         break 'run;
@@ -166,7 +169,7 @@ impl<'a, P: Place> Drive<'a, P> {
     }
 
     fn report_at(&mut self, time: Monotonic, event: machine::Event) {
-        self.machine.handle(time, event);
+        self.machine.handle(time, event, &mut self.actions);
     }
 
     fn pull(&mut self) {

@@ -44,8 +44,8 @@ pub(crate) struct Machine {
     settings: Settings,
     /// The time of the event that is being handled.
     now: Monotonic,
-    /// The actions to carry out.
-    pub(crate) actions: Vec<Action>,
+    /// While an event is handled: the actions to carry out, behind those that were not carried out.
+    actions: Vec<Action>,
     /// `true` if nothing more starts.
     is_draining: bool,
     supply: SupplyState,
@@ -171,9 +171,10 @@ impl Machine {
         machine
     }
 
-    /// Handles an event of this time, and appends to [`actions`](Self::actions).
-    pub(crate) fn handle(&mut self, now: Monotonic, event: Event) {
+    /// Handles an event, and appends the actions to carry out.
+    pub(crate) fn handle(&mut self, now: Monotonic, event: Event, out: &mut Vec<Action>) {
         self.now = now;
+        mem::swap(&mut self.actions, out);
         match event {
             Event::Ready => self.proceed(),
             Event::Supplied { job, remaining } => self.supplied(*job, remaining),
@@ -211,6 +212,7 @@ impl Machine {
             Event::Resumed => self.signal_all(Signal::Continue),
             Event::Drain(reason) => self.drain(reason),
         }
+        mem::swap(&mut self.actions, out);
     }
 
     /// Returns the time at which the machine needs `Ready` at the latest.

@@ -13,6 +13,8 @@ const SECOND: u64 = 1_000_000_000;
 
 struct World {
     machine: Machine,
+    /// Actions that were not carried out.
+    actions: Vec<Action>,
     time: u64,
     /// Jobs that the source still has, by their number of cores.
     source: VecDeque<usize>,
@@ -37,6 +39,7 @@ impl World {
         Self {
             running: vec![None; settings.slots.get()],
             machine: Machine::new(settings, Monotonic::from_nanos(0)),
+            actions: Vec::new(),
             time: 0,
             source: jobs.iter().copied().collect(),
             cores,
@@ -54,7 +57,7 @@ impl World {
 
     /// Reports an event, and keeps the actions for later.
     fn report(&mut self, event: Event) {
-        self.machine.handle(self.now(), event);
+        self.machine.handle(self.now(), event, &mut self.actions);
         self.check();
     }
 
@@ -63,13 +66,13 @@ impl World {
     #[expect(clippy::option_option, reason = "over, waiting without a limit, waiting until a time")]
     fn settle(&mut self) -> Option<Option<u64>> {
         loop {
-            if self.machine.actions.is_empty() {
+            if self.actions.is_empty() {
                 self.report(Event::Ready);
-                if self.machine.actions.is_empty() {
+                if self.actions.is_empty() {
                     return Some(self.machine.next_deadline().map(Monotonic::as_nanos));
                 }
             }
-            match self.machine.actions.remove(0) {
+            match self.actions.remove(0) {
                 Action::Pull => match self.source.pop_front() {
                     Some(width) => {
                         let job = Box::new(Job::new("job").cores(width));
@@ -115,8 +118,8 @@ impl World {
         self.report(Event::Ended(slot, Ending::Exited(code)));
         let concluded =
             |action: &Action| matches!(action, Action::Conclude(Some(of), _) if *of == slot);
-        let at = self.machine.actions.iter().position(concluded).expect("a verdict");
-        match self.machine.actions.remove(at) {
+        let at = self.actions.iter().position(concluded).expect("a verdict");
+        match self.actions.remove(at) {
             Action::Conclude(_, verdict) => verdict,
             other => panic!("{other:?}"),
         }
@@ -130,7 +133,7 @@ impl World {
         assert_eq!(machine.timers.len(), of_slots.count() + others, "a timer has no owner");
         for (slot, running) in machine.slots.iter().enumerate() {
             let starts = |action: &Action| matches!(action, Action::Start(on, _) if *on == slot);
-            let is_free = running.is_none() && !self.machine.actions.iter().any(starts);
+            let is_free = running.is_none() && !self.actions.iter().any(starts);
             assert_eq!(is_free, machine.free.contains(&slot), "slot {slot}");
             if let Some(timer) = running.as_ref().and_then(|running| running.timer) {
                 assert_eq!(machine.timers.get(timer), Some(&Timer::Slot(slot)));

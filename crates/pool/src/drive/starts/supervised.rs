@@ -15,12 +15,9 @@ use brigade_wire::WorkerId;
 
 use crate::cores;
 use crate::drive::collect::collecting::{ARENA, Collecting};
-use crate::drive::deaths::death;
-use crate::drive::large::copy;
-use crate::drive::outcome::EventData;
 use crate::drive::owner::{self, Role};
 use crate::drive::shared::Shared;
-use crate::drive::starts::attendant;
+use crate::drive::{deaths::death, large::copy, outcome::EventData, starts::attendant};
 
 impl Supervised for Shared {
     fn supervisor(&self) -> &Supervisor {
