@@ -70,7 +70,7 @@ pub enum TaskErrorKind {
         pid: u32,
         /// Exit status of the worker.
         exit: Exit,
-        /// The last 4 KiB that the worker wrote to its standard error.
+        /// The last 16 KiB that the worker wrote to its standard error.
         stderr_tail: String,
     },
     /// The task exceeded its deadline, either while running or in the queue.
