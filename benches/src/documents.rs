@@ -8,7 +8,7 @@ use crate::results::Results;
 use crate::tables;
 
 /// The documents to write tables into, relative to the root of the checkout.
-const DOCUMENTS: &[&str] = &["README.md", "docs/performance.md", "docs/cluster.md"];
+const DOCUMENTS: &[&str] = &["README.md", "docs/performance.md"];
 
 /// Writes each table between its markers in each document, and prints which markers are missing.
 pub(crate) fn write(results: &Results) -> Outcome<()> {
