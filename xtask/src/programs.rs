@@ -1,5 +1,5 @@
 //! `cargo xtask programs`: runs programs of everyday in each sandbox of `brigade run`, and prints
-//! the table of docs/sandbox.md.
+//! those that do not work.
 
 use std::collections::BTreeMap;
 use std::fs;
