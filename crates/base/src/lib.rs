@@ -12,8 +12,8 @@
 //! timers.arm(now.saturating_add(Duration::from_secs(1)), TaskId::new(7));
 //! assert_eq!(timers.next_deadline().map(Monotonic::since_zero), Some(Duration::from_secs(1)));
 //! ```
-//!
-//! Invariants:
+
+//! # Invariants
 //! - The same calls return the same values: no clock, no input or output, no thread, no randomness.
 
 // Links of crates that are documented without this one lead there.

@@ -24,8 +24,7 @@
 //! }
 //! ```
 //!
-//! # Where to read on
-//! The [guide] begins with [your first pool](guide::first_pool). It has [recipes](guide::recipes)
+//! The [`guide`] begins with [your first pool](guide::first_pool). It has [recipes](guide::recipes)
 //! for common problems, and tables for readers who are [coming from](guide::coming_from) another
 //! library.
 //!
@@ -37,6 +36,27 @@
 //!
 //! Inside a task, the functions of [`worker`] say where it runs.
 //!
+//! # Requirements
+//! Brigade runs on 64-bit Linux, 5.11 or later. [Kernels] says which feature needs a newer one.
+//!
+//! On macOS, FreeBSD and Windows, only a pool that is built with
+//! [`in_process`](PoolBuilder::in_process) works: its workers are threads.
+//!
+//! [Features](https://docs.rs/brigade/latest/brigade/#cargo-features) of cargo add the rest.
+//!
+//! The repository has all promises and limits: [semantics], [failure model], [deadlines],
+//! [events and spans], [clusters], [sandboxes and limits], the [security policy] and [questions].
+//!
+//! [Kernels]: https://github.com/brigade-rs/brigade/blob/main/docs/kernel.md
+//! [questions]: https://github.com/brigade-rs/brigade/blob/main/docs/faq.md
+//! [semantics]: https://github.com/brigade-rs/brigade/blob/main/docs/semantics.md
+//! [failure model]: https://github.com/brigade-rs/brigade/blob/main/docs/failure-model.md
+//! [deadlines]: https://github.com/brigade-rs/brigade/blob/main/docs/deadlines.md
+//! [events and spans]: https://github.com/brigade-rs/brigade/blob/main/docs/tracing.md
+//! [clusters]: https://github.com/brigade-rs/brigade/blob/main/docs/cluster.md
+//! [sandboxes and limits]: https://github.com/brigade-rs/brigade/blob/main/docs/sandbox.md
+//! [security policy]: https://github.com/brigade-rs/brigade/blob/main/SECURITY.md
+
 //! # Under `cargo test`
 //! The test executable is its own worker, as is every program. Put [`init_for_tests!`] into the
 //! test file (or into the crate root under `#[cfg(test)]`), next to the tests:
@@ -98,29 +118,7 @@
 //! - `trace-export`: `PoolBuilder::trace`, a timeline of a pool that Perfetto opens.
 //! - `backtrace`: crash reports with all calls, functions and lines.
 //!
-//! The default features are what most pools need. A program that pins no workers and reads no
-//! numbers can turn them off, too.
-//!
-//! # Requirements
-//! Brigade runs on 64-bit Linux, 5.11 or later. [Kernels] says which feature needs a newer one.
-//!
-//! On macOS, FreeBSD and Windows there are no worker processes. A pool that is built with
-//! [`in_process`](PoolBuilder::in_process) runs its tasks on threads there. Without it, `build`
-//! returns an error.
-//!
-//! All promises and their limits are in the repository: [semantics], [failure model], [deadlines],
-//! [events and spans], [clusters], [sandboxes and limits], and the [security policy]. The most
-//! frequent [questions] have a page of their own.
-//!
-//! [Kernels]: https://github.com/brigade-rs/brigade/blob/main/docs/kernel.md
-//! [questions]: https://github.com/brigade-rs/brigade/blob/main/docs/faq.md
-//! [semantics]: https://github.com/brigade-rs/brigade/blob/main/docs/semantics.md
-//! [failure model]: https://github.com/brigade-rs/brigade/blob/main/docs/failure-model.md
-//! [deadlines]: https://github.com/brigade-rs/brigade/blob/main/docs/deadlines.md
-//! [events and spans]: https://github.com/brigade-rs/brigade/blob/main/docs/tracing.md
-//! [clusters]: https://github.com/brigade-rs/brigade/blob/main/docs/cluster.md
-//! [sandboxes and limits]: https://github.com/brigade-rs/brigade/blob/main/docs/sandbox.md
-//! [security policy]: https://github.com/brigade-rs/brigade/blob/main/SECURITY.md
+//! A program that pins no workers and reads no numbers can turn the default features off.
 
 // Items show the feature that they need.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -34,8 +34,8 @@
 //!
 //! [Clusters](https://github.com/brigade-rs/brigade/blob/main/docs/cluster.md) says which
 //! promise rests on which setting of the server.
-//!
-//! Invariants:
+
+//! # Invariants
 //! - A task is executed at least once, and has exactly one recorded outcome: the first.
 //! - A task leaves the queue only after its outcome was recorded.
 //! - Nothing rests on acknowledgments, on message ids, or on a clock that machines share.

@@ -13,8 +13,8 @@
 //! assert_eq!(brigade_codec::decode::<(u8, String)>(&bytes)?, (1, "two".to_owned()));
 //! # Ok::<(), brigade_codec::CodecError>(())
 //! ```
-//!
-//! Invariants:
+
+//! # Invariants
 //! - The format is postcard's, byte for byte, except for a value that is a vector of numbers of
 //!   several bytes: its elements follow their number as they are in memory, in little-endian.
 //! - Encoding never takes more memory than the limit; decoding believes a length only as far as

@@ -26,8 +26,8 @@
 //! println!("worked on {lease}, all in one {}", lease.span());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! Invariants:
+
+//! # Invariants
 //! - A core is never in two leases of one pool, nor of several
 //!   [exclusive](CorePoolBuilder::exclusive) pools as long as nobody replaces their folder or file.
 //!   It returns to the pool when its lease is dropped, whatever happens in between.

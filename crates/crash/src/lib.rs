@@ -16,7 +16,7 @@
 //! let text = "SIGSEGV (signal 11), invalid address 0x10 (a field of a null pointer)";
 //! assert_eq!(report.to_string(), text);
 //! ```
-//!
+
 //! # Invariants
 //!
 //! - A record is hostile: a report of any record takes less than a megabyte and at most

@@ -3,15 +3,13 @@
 //!
 //! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
 //!
-//! `brigade-sys` has one implementation, of Linux. Elsewhere it takes this crate for both of these
-//! crates, so that everything above it compiles unchanged, and every operation ends in an error
-//! that says what is missing. A name that `brigade-sys` begins to use is added here, in a line.
+//! Elsewhere `brigade-sys` takes this crate for both of them, so that everything above it compiles
+//! unchanged, and every operation ends in an error that says what is missing. A name that
+//! `brigade-sys` begins to use is added here, in a line.
 //!
-//! The names of `libc` are at the root, those of `rustix` in the modules that it has them in.
-//!
-//! A pool whose workers are threads has all that it needs, from the standard library: the monotonic
-//! clock, random bytes, and between the threads of a process waits on words of memory (futexes),
-//! counters of events, waits for them, and memory that several descriptors and mappings share.
+//! The names of `libc` are at the root, those of `rustix` in its modules. A pool whose workers are
+//! threads has what it needs: the monotonic clock, random bytes, and between threads waits on words
+//! of memory (futexes), counters of events, and shared memory.
 //!
 //! ```
 //! use brigade_elsewhere::process::{Pid, PidfdFlags, getpid, pidfd_open};
@@ -19,7 +17,7 @@
 //! let error = std::io::Error::from(pidfd_open(getpid(), PidfdFlags::empty()).unwrap_err());
 //! assert!(error.to_string().starts_with("this needs Linux: the program was built for "));
 //! ```
-//!
+
 //! # Invariants
 //! - A function that cannot do what it promises returns an error, and writes nothing.
 //! - Structures that only a kernel fills in have no size, so that none can be read before.

@@ -14,7 +14,7 @@
 //! assert_eq!(worker.receiver.receive()?, b"head, payload");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
+
 //! Properties of ipc-channel on Linux, and their consequences here:
 //! - `send` blocks if the peer does not read. So the host counts the bytes in flight (`window`) and
 //!   sends only what surely fits; the rest waits in the host's memory until the worker reports that

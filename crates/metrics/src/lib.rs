@@ -17,8 +17,8 @@
 //! assert_eq!(snapshot.enqueued, snapshot.finished + snapshot.cancelled + snapshot.pending);
 //! assert!(snapshot.run_time.p50 <= snapshot.run_time.p99);
 //! ```
-//!
-//! Invariants:
+
+//! # Invariants
 //! - In each snapshot, `enqueued = finished + cancelled + pending`, and `finished = succeeded` plus
 //!   all failures. The items of a map count one by one.
 //! - The crate reads no clock, starts no thread, and uses no other crate of the workspace.

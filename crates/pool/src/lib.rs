@@ -22,8 +22,8 @@
 //!
 //! Internally there are two layers: the crate `brigade-scheduler` makes every decision and does
 //! nothing else; `drive` has the threads that carry the decisions out.
-//!
-//! Invariants:
+
+//! # Invariants
 //! - A task accepted by `submit` gets exactly one outcome, whatever dies and whatever is dropped.
 //! - A crash fails only the task that was running; tasks that have not started go back to the front
 //!   of the queue.

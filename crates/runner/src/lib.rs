@@ -24,7 +24,7 @@
 //! assert_eq!(printed[1], (2, b"two\n".to_vec()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
+
 //! # Invariants
 //!
 //! - Each job that was supplied gets exactly one outcome.

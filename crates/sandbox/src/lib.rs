@@ -15,7 +15,7 @@
 //! assert_eq!(limits.memory_limit(), Some(512 << 20));
 //! assert_eq!(Limit::Memory(512 << 20).to_string(), "512 MiB of memory");
 //! ```
-//!
+
 //! # Invariants
 //! - Nothing is pretended: what the kernel cannot enforce is an error, or a line of the report that
 //!   says so.

@@ -2,11 +2,10 @@
 //!
 //! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
 //!
-//! Everything enters through `handle(now, event, outbox)`. There is no clock, no thread and no
-//! input or output in here. The driver carries out the actions in the outbox and reports their
-//! results as further events. So every decision can be tested without a process, and a recorded
-//! sequence of events replays to the same decisions. After each event, `next_deadline` tells the
-//! driver how long it may sleep.
+//! Everything enters through `handle(now, event, outbox)`. The driver, in `brigade-pool`, carries
+//! out the actions in the outbox and reports their results as further events. So every decision can
+//! be tested without a process, and a recorded sequence of events replays to the same decisions.
+//! After each event, `next_deadline` says how long the driver may sleep.
 //!
 //! An event is *applied*: it changes the state, and leaves marks of what changed. Then one
 //! *conclusion* follows, the same for all events: it assigns tasks, starts processes and sets
@@ -24,10 +23,6 @@
 //! Workers do not report when they start a task, because that would cost a message. The scheduler
 //! asks with `Action::Revoke` or `Action::Observe`, and the driver answers from the state words
 //! that host and worker share.
-//!
-//! This crate is a part of `brigade-pool`, which drives it. It is a crate of its own so that its
-//! list of dependencies keeps it pure. **Its interface is internal and not stable**: any release
-//! may change it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -64,8 +59,8 @@
 //! assert!(matches!(outbox.pop(), Some(Action::Accepted { .. })));
 //! assert!(matches!(outbox.pop(), Some(Action::Spawn { .. })));
 //! ```
-//!
-//! Invariants:
+
+//! # Invariants
 //! - The same events at the same times lead to the same actions: no clock, no input or output, no
 //!   thread, no randomness. (The module [`journal`] reads and writes, around the scheduler.)
 //! - Each accepted task gets exactly one `Action::Complete`.

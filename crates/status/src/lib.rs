@@ -28,8 +28,8 @@
 //! println!("open {server}");
 //! # Ok::<(), brigade_status::ServeError>(())
 //! ```
-//!
-//! Invariants:
+
+//! # Invariants
 //! - The server only reads. Nothing that a client sends changes the source; a stack interrupts the
 //!   worker for a tenth of a millisecond.
 //! - One thread serves everybody, never waits for a client, and sleeps without a timeout while

@@ -29,7 +29,7 @@
 //! assert_eq!(capture.finish().tail(100)?, b"2\n3\n");
 //! # Ok::<(), std::io::Error>(())
 //! ```
-//!
+
 //! # Invariants
 //!
 //! - A worker's process that was started is reaped by the reaper, or by the thread whose handshake

@@ -1,10 +1,25 @@
-//! Wraps the operating system functions that Brigade needs in safe functions.
+//! Wraps the functions of the operating system that Brigade needs in safe ones.
 //!
 //! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
 //!
 //! This is the only crate of the workspace with `unsafe` code; every block says why it is sound. It
-//! knows nothing about tasks, pools or messages.
+//! knows nothing about tasks, pools or messages. The principal types are
+//! [`Process`](process::Process), [`Segment`](segment::Segment), the arenas of [`arena`],
+//! [`ControlSocket`](control::ControlSocket) and [`Poller`](poller::Poller).
 //!
+//! ```
+//! use brigade_sys::process::{Exit, Process, Signal};
+//! use std::process::Command;
+//!
+//! let sleeper = Process::spawn(Command::new("sleep").arg("60"))?;
+//! assert_eq!(sleeper.try_reap()?, None);
+//! sleeper.signal_group(Signal::Kill)?;
+//! let exit = sleeper.reap()?;
+//! assert_eq!(exit, Exit::Signal(9));
+//! assert_eq!(exit.to_string(), "SIGKILL (signal 9)");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
 //! # Modules
 //!
 //! Processes:
@@ -68,21 +83,6 @@
 //! - [`clock`]: the monotonic clock as a number that is the same in every process
 //! - [`affinity`]: the cpus on which a thread, and everything that it starts, may run
 //! - [`scheduling`]: how soon a thread runs after it has become ready
-//!
-//! # Example
-//!
-//! ```
-//! use brigade_sys::process::{Exit, Process, Signal};
-//! use std::process::Command;
-//!
-//! let sleeper = Process::spawn(Command::new("sleep").arg("60"))?;
-//! assert_eq!(sleeper.try_reap()?, None);
-//! sleeper.signal_group(Signal::Kill)?;
-//! let exit = sleeper.reap()?;
-//! assert_eq!(exit, Exit::Signal(9));
-//! assert_eq!(exit.to_string(), "SIGKILL (signal 9)");
-//! # Ok::<(), std::io::Error>(())
-//! ```
 //!
 //! # Invariants
 //!

@@ -25,8 +25,8 @@
 //! A handle owns the record of its task, a [`Promise`](backend::Promise), which is generic over the
 //! [`Facts`](backend::Facts) that an executor knows of a task. They lead to the executor, a
 //! [`Backend`](backend::Backend).
-//!
-//! Invariants:
+
+//! # Invariants
 //! - A task has one outcome, which is taken once. Whoever waits for it is woken, by the thread that
 //!   stores it.
 //! - No user code runs under a lock: wakers are returned to the executor, and callbacks have a

@@ -27,8 +27,8 @@
 //! assert!(expired.is_some());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! Invariants:
+
+//! # Invariants
 //! - No deadline is served early. Only the monotonic clock counts.
 //! - A process arms timers only for itself: the kernel tells the server which process sent a
 //!   request.

@@ -23,7 +23,7 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
+
 //! # Invariants
 //! - After each event, only the closing brackets are missing. The format allows an array without
 //!   its end, so the trace of a program that was killed opens too.

@@ -16,7 +16,7 @@
 //!
 //! A descriptor is an open file here. Whatever else a descriptor can be is an error before there
 //! is one: see `brigade-elsewhere`.
-//!
+
 //! # Invariants
 //! - What cannot be done is an error, or has no effect that anybody could rely on.
 

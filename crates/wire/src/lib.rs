@@ -23,8 +23,8 @@
 //! assert_eq!(codec::decode::<(u8, String)>(&bytes)?, (1, "two".to_owned()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! Invariants:
+
+//! # Invariants
 //! - Bytes from another process are never trusted: no memory is allocated for a declared length
 //!   before the bytes arrive.
 //! - The host's end of a link never blocks on sending.

@@ -6,18 +6,16 @@
 //! detects that, connects to the host and runs tasks until the process ends. A [`Server`] does the
 //! same in a separate program whose functions have names.
 //!
-//! The other principal items are [`Key`], a function with a name; [`function_of`], which turns a
-//! typed function into one that the event loop can call; [`Emit`], through which a function hands
-//! over items while it runs; [`state()`], which gives tasks the value that the pool's initializer
-//! returned; [`context`], which tells a task where it runs; and [`exit_code`], which tells the host
-//! why a worker ended.
+//! A [`Key`] is a function with a name, [`Emit`] takes items from a function while it runs,
+//! [`state()`] is the value that the pool's initializer returned, and [`context`] says where a task
+//! runs. [`function_of`] turns a typed function into one that the event loop can call.
 //!
 //! ```
 //! brigade_worker::init(); // the first line of main: in a worker it never returns
 //! assert!(brigade_worker::is_initialized());
 //! assert_eq!(brigade_worker::context::id(), None, "this is the host");
 //! ```
-//!
+
 //! # Invariants
 //! - A worker never outlives its host: the kernel kills it, or it notices the end of its control
 //!   socket.
