@@ -24,9 +24,9 @@
 //! }
 //! ```
 //!
-//! The [`guide`] begins with [your first pool](guide::first_pool). It has [recipes](guide::recipes)
-//! for common problems, and tables for readers who are [coming from](guide::coming_from) another
-//! library.
+//! The [guide](https://docs.rs/brigade/latest/brigade/guide/index.html) begins with
+//! [your first pool](guide::first_pool). It has [recipes](guide::recipes) for common problems, and
+//! tables for readers who are [coming from](guide::coming_from) another library.
 //!
 //! The principal types are:
 //! - [`Pool`], which [`Pool::builder`] makes.
@@ -42,7 +42,8 @@
 //! On macOS, FreeBSD and Windows, only a pool that is built with
 //! [`in_process`](PoolBuilder::in_process) works: its workers are threads.
 //!
-//! [Features](https://docs.rs/brigade/latest/brigade/#cargo-features) of cargo add the rest.
+//! [Cargo features](https://docs.rs/brigade/latest/brigade/#cargo-features) add sandboxes,
+//! clusters, jobs, timers, views, and more.
 //!
 //! The repository has all promises and limits: [semantics], [failure model], [deadlines],
 //! [events and spans], [clusters], [sandboxes and limits], the [security policy] and [questions].
