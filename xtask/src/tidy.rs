@@ -88,6 +88,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
             let checkout = Checkout::read()?;
             println!("tidy: {}", wire_hash::bless(&checkout)?);
             println!("tidy: {}", published::bless(&checkout)?);
+            println!("tidy: {}", layering::bless(&checkout)?);
         }
         _ => return Err("usage: cargo xtask tidy [--bless]".to_owned()),
     }

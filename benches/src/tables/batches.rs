@@ -1,4 +1,4 @@
-//! The tables about large results: their hand-over, streams of them, and the loader of pictures.
+//! The tables about large results: their hand-over, and the loader of pictures.
 
 use super::table::Table;
 use super::unit::{Unit, split};
@@ -28,36 +28,6 @@ pub(super) fn handover(results: &Results) -> String {
             cell(results, "handover", &name, contestant, Unit::Seconds)
         }));
         table.add(row);
-    }
-    table.markdown()
-}
-
-/// The figures about streams: section, name and description.
-const STREAMS: &[(&str, &str, &str)] = &[
-    ("batches", "rate_per_second", "batches of 16 MiB, written and read"),
-    ("batches", "resident_growth_percent", "growth of resident memory after the warm-up"),
-    ("batches", "page_faults_per_1000_count", "page faults per 1,000 batches"),
-    ("batches", "descriptors_more_count", "descriptors more than after the warm-up"),
-    ("batches", "mappings_more_count", "mappings more than after the warm-up"),
-    ("flow", "noops_per_second", "items of a stream that do nothing"),
-    ("flow", "flat_items_per_second", "items that two tasks emit, doing nothing else"),
-    ("flow", "slow_consumer_percent", "slow consumer: share of its rate"),
-    ("flow", "slow_producer_percent", "slow producer: share of its rate"),
-    ("flow", "slow_workers_percent", "four slow workers: share of their rate"),
-    (
-        "flow",
-        "one_slow_of_4_workers_percent",
-        "one of four workers four times as slow: share of their rate",
-    ),
-    ("flow", "memory_of_budget_percent", "memory behind a slow consumer, as a share of the budget"),
-];
-
-/// Returns what streams keep, and their rates.
-pub(super) fn streams(results: &Results) -> String {
-    let mut table = Table::new(1, &["stream", "measured"]);
-    for (section, name, what) in STREAMS {
-        let figure = cell(results, section, name, "ring", split(name).1);
-        table.add(vec![(*what).to_owned(), figure]);
     }
     table.markdown()
 }
@@ -98,11 +68,11 @@ mod tests {
             &Results::new(1)
                 .with("handover", "trusted_1073741824_seconds", "ring", [Some(2e-6)])
                 .with("handover", "vec_65536_seconds", "ring", [Some(3e-6)])
-                .without("handover", "*", "multiprocessing", "not installed"),
+                .without("handover", "*", "multiprocessing", "not installed (no numpy)"),
         );
         let rows: Vec<&str> = table.lines().skip(2).collect();
         assert!(rows[0].starts_with("| 64 KiB | – | – | – | 3.00 µs |"), "{table}");
-        assert!(rows[0].contains("| not measured: not installed |"), "{table}");
+        assert!(rows[0].contains("| not installed |"), "{table}");
         assert!(rows[1].starts_with("| 1 GiB | 2.00 µs |"), "{table}");
     }
 

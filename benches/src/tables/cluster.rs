@@ -19,17 +19,13 @@ const ROWS: &[(&str, &str)] = &[
     ("r1_each_per_second", "one server: no-ops one by one"),
     ("r1_map_per_second", "map of no-ops"),
     ("r1_round_trip_p50_seconds", "round trip, p50"),
-    ("r1_round_trip_p99_seconds", "round trip, p99"),
     ("r1_even_percent", "tasks of 10 ms on two nodes with one worker each, share of the ideal"),
     ("r1_payloads_per_second", "payloads of 4 MiB, in and out"),
-    ("r1_payloads_mebibytes_count", "growth of client and node meanwhile, in MiB"),
     ("r3_each_per_second", "three servers: no-ops one by one"),
     ("r3_map_per_second", "map of no-ops"),
     ("r3_round_trip_p50_seconds", "round trip, p50"),
-    ("r3_round_trip_p99_seconds", "round trip, p99"),
     ("r3_even_percent", "tasks of 10 ms on two nodes with one worker each, share of the ideal"),
     ("r3_payloads_per_second", "payloads of 4 MiB, in and out"),
-    ("r3_payloads_mebibytes_count", "growth of client and node meanwhile, in MiB"),
 ];
 
 pub(super) fn table(results: &Results) -> String {

@@ -221,8 +221,8 @@ pub mod pool {
         AbortOnDrop, AsCompleted, Data, Encoded, Executor, Exit, Function, Handle, Indexed, Key,
         Link, Map, MapUnordered, Pool, PoolBuilder, PoolError, Resource, Retry, Shutdown,
         ShutdownReport, Stdio, SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError,
-        TaskErrorKind, TaskId, TaskState, TimedOut, Timeout, Until, Waited, WithInputs,
-        as_completed, wait,
+        TaskErrorKind, TaskId, TaskState, TimedOut, Timeout, Until, Untyped, Waited,
+        WithInputs, as_completed, wait,
     };
 
     #[cfg(feature = "futures")]

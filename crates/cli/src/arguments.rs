@@ -229,14 +229,17 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME", help_heading = "Cores")]
     pub(crate) process_slot_var: Option<OsString>,
 
-    /// Time limit of a job: seconds, a duration such as 10m, or a percentage of the median
-    /// duration, such as 300%
+    /// Time limit of a job: seconds, a duration such as 10m, or a share of the median such as 300%
     #[arg(long, value_name = "LIMIT", value_parser = parse_limit, help_heading = "Failures")]
     pub(crate) timeout: Option<Limit>,
 
     /// Number of additional attempts for a failed job
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_number::<u32>, allow_negative_numbers = true, help_heading = "Failures")]
     pub(crate) retries: u32,
+
+    /// Make additional attempts only for jobs that exceeded their time limit
+    #[arg(long, help_heading = "Failures")]
+    pub(crate) retry_only_timeouts: bool,
 
     /// Pause before another attempt: seconds, or a duration; doubles up to a minute. See the manual
     /// for ,factor=N ,max=DURATION and ,jitter=SHARE

@@ -29,6 +29,11 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "the test that calls it stops where a value is missing")]
 
+/// The program of the README, which runs as a test of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
+
 mod answering;
 mod captured;
 mod common;

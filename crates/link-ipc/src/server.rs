@@ -1,6 +1,5 @@
 //! Connects the two ends: a one-shot server that the worker creates and the host connects to.
 
-use std::fmt;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
@@ -95,10 +94,8 @@ impl Drop for Folder {
     }
 }
 
-impl fmt::Debug for Server {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Server").field("folder", &self.folder.0).finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl Server { |it| folder: it.folder.0 }
 }
 
 impl Server {

@@ -80,7 +80,7 @@ pub use brigade_sys::process::Exit;
 pub use brigade_task::AsStream;
 pub use brigade_task::{
     Data, Executor, Function, Indexed, NamedFunction, SubmitError, SubmitErrorKind, TaskError,
-    TaskErrorKind, TaskState, TimedOut, Timeout, Until, WithInputs, as_completed, wait,
+    TaskErrorKind, TaskState, TimedOut, Timeout, Until, Untyped, WithInputs, as_completed, wait,
 };
 pub use brigade_wire::codec::Encoded;
 pub use brigade_wire::{Attempt, TaskId, WorkerId};

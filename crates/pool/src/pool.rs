@@ -1,6 +1,5 @@
 //! The pool's public interface.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -275,6 +274,15 @@ impl Pool {
         self.shared().measure().summarize()
     }
 
+    /// Accepts no more tasks, and returns at once. What was accepted runs to its end, then the
+    /// workers exit.
+    ///
+    /// Handles and maps keep their outcomes. A [`shutdown`](Self::shutdown), or dropping the pool,
+    /// waits for the rest.
+    pub fn close(&self) {
+        self.drive.begin_shutdown(Shutdown::Drain);
+    }
+
     /// Runs all accepted tasks, then ends the workers and the pool's threads.
     ///
     /// May be called repeatedly and from several threads; each call returns once the pool has
@@ -343,14 +351,8 @@ impl Drop for Pool {
     }
 }
 
-impl fmt::Debug for Pool {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Pool")
-            .field("name", &self.name())
-            .field("workers", &self.workers())
-            .field("pids", &self.worker_pids())
-            .finish()
-    }
+brigade_sys::debug_fields! {
+    impl Pool { |it| name: it.name(), workers: it.workers(), pids: it.worker_pids() }
 }
 
 // Fails to compile if a pool can no longer be shared between threads.

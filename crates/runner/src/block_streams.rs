@@ -3,7 +3,6 @@
 //! Somebody gives blocks to the jobs, and the feeder takes them. Each job has at most one block
 //! that waits, besides the one that it reads, so a giver that is faster than the jobs waits.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::Poll;
@@ -202,10 +201,8 @@ impl Stream {
     }
 }
 
-impl fmt::Debug for BlockStreams {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("BlockStreams").finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl BlockStreams {}
 }
 
 equal_if_same!(BlockStreams);

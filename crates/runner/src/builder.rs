@@ -74,6 +74,7 @@ impl Default for Settings {
         Self {
             slots: NonZeroUsize::MIN,
             retry: Retry::of(0),
+            retries_only_timeouts: false,
             limit: None,
             halt: None,
             delay: Duration::ZERO,
@@ -133,6 +134,9 @@ brigade_sys::setters! {
     /// pause, a job has no slot and no cores. Jitter is made of the number of the job. Jobs that
     /// set their own number of retries have these pauses too.
     pub fn retry(self, retry: Retry) { self.config.settings.retry = retry }
+
+    /// Tries a job again only if it exceeded its time limit, and not if it failed.
+    pub fn retry_only_timeouts(self) { self.config.settings.retries_only_timeouts = true }
 
     /// Sets the time limit of an attempt: it gets SIGTERM, and SIGKILL after
     /// [`kill_grace`](Self::kill_grace).

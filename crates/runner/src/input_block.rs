@@ -1,6 +1,5 @@
 //! Standard input in memory, which lives as long as its job may need it.
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -84,10 +83,8 @@ impl InputBlock {
     }
 }
 
-impl fmt::Debug for InputBlock {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("InputBlock").field("length", &self.0.length).finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl InputBlock { |it| length: it.0.length }
 }
 
 equal_if_same!(InputBlock);

@@ -1,6 +1,6 @@
 //! The handle of a submitted task.
 
-use std::fmt;
+use std::any::type_name;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -20,6 +20,7 @@ use crate::callbacks::Callback;
 use crate::completion_queue::CompletionQueue;
 use crate::error::{TaskError, TaskErrorKind};
 use crate::outcome::{Outcome, OutcomeKind};
+use crate::state::TaskState;
 use crate::waiting::Wait;
 
 /// The handle of a submitted task. Dropping it does not stop the task; only the result is dropped.
@@ -32,23 +33,9 @@ pub struct Handle<R, F: Facts> {
     result: PhantomData<fn() -> R>,
 }
 
-/// The progress of a task.
-///
-/// A task goes from `Queued` to `Running` to `Done`, or from `Queued` to `Cancelled`. It becomes
-/// `Done` without having run if its pool breaks or is shut down. It returns to `Queued` if its
-/// worker dies before it starts, or if it is to be retried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TaskState {
-    /// Not started, whether it was already sent to a worker or not; it can be cancelled.
-    Queued,
-    /// Started by a worker; the outcome has not arrived.
-    Running,
-    /// Finished with a value or a failure other than a cancellation.
-    Done,
-    /// Cancelled before it started.
-    Cancelled,
-}
+/// The result of an [untyped](Handle::untyped) handle, which takes no outcome.
+#[derive(Debug)]
+pub enum Untyped {}
 
 impl<R, F: Facts> Handle<R, F> {
     /// Creates the handle of a task.
@@ -79,7 +66,8 @@ impl<R, F: Facts> Handle<R, F> {
         let is_running = self.running_since().is_some();
         match self.outcome_kind() {
             Some(OutcomeKind::Cancelled) => TaskState::Cancelled,
-            Some(_) => TaskState::Done,
+            Some(OutcomeKind::Value) => TaskState::Done,
+            Some(OutcomeKind::Failure | OutcomeKind::Killed) => TaskState::Failed,
             None if is_running => TaskState::Running,
             None => TaskState::Queued,
         }
@@ -176,6 +164,26 @@ impl<R, F: Facts> Handle<R, F> {
     /// ```
     pub fn abort_on_drop(self) -> AbortOnDrop<R, F> {
         AbortOnDrop::new(self)
+    }
+
+    /// Returns a second handle of the task, without the type of its result, so that tasks of
+    /// different types can be waited for together. The outcome stays in this handle.
+    ///
+    /// ```no_run
+    /// # use brigade::{Until, as_completed, wait};
+    /// # fn lines(text: String) -> usize { text.lines().count() }
+    /// # fn upper(text: String) -> String { text.to_uppercase() }
+    /// # let pool = brigade::Pool::builder().build().unwrap();
+    /// # let text = String::new();
+    /// let (lines, upper) = (pool.submit(lines, text.clone())?, pool.submit(upper, text)?);
+    /// for ended in as_completed([lines.untyped(), upper.untyped()]) {
+    ///     println!("{} is {:?}", ended.id(), ended.state());
+    /// }
+    /// println!("{} lines: {}", lines.wait()?, upper.wait()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn untyped(&self) -> Handle<Untyped, F> {
+        Handle::new(self.task.clone())
     }
 
     /// Returns the kind of the outcome if it has arrived, even if it has been taken since.
@@ -377,13 +385,8 @@ impl<R: DeserializeOwned + 'static, F: Facts> Future for Handle<R, F> {
 /// The task is never pinned.
 impl<R, F: Facts> Unpin for Handle<R, F> {}
 
-impl<R, F: Facts> fmt::Debug for Handle<R, F> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Handle")
-            .field("task", &self.id())
-            .field("label", &self.label())
-            .field("state", &self.state())
-            .field("result", &format_args!("{}", std::any::type_name::<R>()))
-            .finish()
+brigade_sys::debug_fields! {
+    impl<R, F: Facts> Handle<R, F> {
+        |it| task: it.id(), label: it.label(), state: it.state(), result: type_name::<R>()
     }
 }

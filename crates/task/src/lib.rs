@@ -56,6 +56,7 @@ mod handle;
 pub mod map;
 mod outcome;
 mod promise;
+mod state;
 mod submit_future;
 #[doc(hidden)]
 pub mod sync;
@@ -72,8 +73,9 @@ pub use completed::{AsCompleted, as_completed};
 pub use error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
 pub use executor::Executor;
 pub use function::{Data, Function, NamedFunction};
-pub use handle::{Handle, TaskState};
+pub use handle::{Handle, Untyped};
 pub use map::{Indexed, Map, MapUnordered, WithInputs};
+pub use state::TaskState;
 pub use submit_future::SubmitFuture;
 pub use timeout::{NextUntil, Timeout};
 pub use wait::{Until, Waited, wait};

@@ -1,7 +1,6 @@
 //! Waits for several handles at once.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -154,9 +153,6 @@ pub(crate) fn only_backend<'a, R: 'a, F: Facts>(
     backends.all(|backend| Arc::ptr_eq(backend, first)).then_some(first)
 }
 
-impl<R, F: Facts> fmt::Debug for Waited<'_, R, F> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { done, pending } = self;
-        out.debug_struct("Waited").field("done", done).field("pending", pending).finish()
-    }
+brigade_sys::debug_fields! {
+    impl<R, F: Facts> Waited<'_, R, F> { done, pending }
 }

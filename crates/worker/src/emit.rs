@@ -1,7 +1,6 @@
 //! Functions that emit any number of items while they run.
 
 use std::any::type_name;
-use std::fmt;
 use std::marker::PhantomData;
 
 use brigade_sys::executable::{
@@ -83,10 +82,8 @@ impl<'a, R: Serialize + 'static> Emit<'a, R> {
     }
 }
 
-impl<R> fmt::Debug for Emit<'_, R> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Emit").field("refusal", &self.refusal).finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl<R> Emit<'_, R> { refusal }
 }
 
 /// The value of a function that emits items, as the host receives it.

@@ -1,6 +1,5 @@
 //! Worker programs that are not the host's executable. Their functions are called by name.
 
-use std::fmt;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -101,13 +100,8 @@ impl Server {
     }
 }
 
-impl fmt::Debug for Server {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Server")
-            .field("tasks", &self.named.keys().collect::<Vec<_>>())
-            .field("version", &self.version)
-            .finish()
-    }
+brigade_sys::debug_fields! {
+    impl Server { |it| tasks: it.named.keys().collect::<Vec<_>>(), version: it.version }
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@
 //! Dependencies of tests and examples are not restricted: they do not reach users, and `testkit`
 //! is above all other packages.
 
+use toml::de::DeValue;
+
 use super::Finding;
 use super::manifest::Manifest;
-use crate::checkout::Checkout;
+use super::published::published;
+use crate::checkout::{Checkout, root};
 
 /// Packages of the workspace that a package may use.
 enum Uses {
@@ -124,6 +127,10 @@ const TABLE: &str = "LAYERS in xtask/src/tidy/layering.rs";
 
 const DOCUMENT: &str = "docs/architecture.md";
 
+/// The marks around the table of crates.
+const BEGIN: &str = "<!-- crates -->";
+const END: &str = "<!-- /crates -->";
+
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     checkout
         .manifests()
@@ -154,36 +161,60 @@ fn check_manifest(path: &str, manifest: &Manifest<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Compares the table of crates in [`DOCUMENT`], whose last column has what each one uses, with the
-/// manifests.
+/// Checks that the table of crates in [`DOCUMENT`] is the one that the manifests give.
 pub(super) fn check_table(checkout: &Checkout) -> Vec<Finding> {
-    let short = |name: &str| name.strip_prefix("brigade-").unwrap_or(name).to_owned();
-    let mut findings = Vec::new();
-    let text = checkout.file(DOCUMENT).map_or("", |file| file.text.as_str());
-    for (line, row) in (1..).zip(text.lines()) {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let [_, name, _, _, column, _] = cells[..] else { continue };
-        let manifests = checkout.manifests().map(|file| Manifest::parse(&file.text));
-        let mut named = manifests.filter(|it| it.package() == Some(name.trim_matches('`')));
-        let Some(manifest) = named.next() else { continue };
+    let document = checkout.file(DOCUMENT).filter(|file| file.text.contains(BEGIN));
+    let Some(file) = document else { return Vec::new() };
+    if file.text == with_table(&file.text, &table(checkout)) {
+        return Vec::new();
+    }
+    let line = file.text.lines().position(|line| line == BEGIN).unwrap_or(0) + 1;
+    let message = "the table differs from the manifests: `cargo xtask tidy --bless`";
+    vec![Finding::new(DOCUMENT, line, message)]
+}
+
+/// Writes the table of crates.
+pub(super) fn bless(checkout: &Checkout) -> Result<String, String> {
+    let file = checkout.file(DOCUMENT).ok_or_else(|| format!("there is no {DOCUMENT}"))?;
+    std::fs::write(root().join(DOCUMENT), with_table(&file.text, &table(checkout)))
+        .map_err(|error| format!("cannot write {DOCUMENT}: {error}"))?;
+    Ok(format!("wrote the table of crates in {DOCUMENT}"))
+}
+
+/// Returns a row for each published package, highest first: its description, and what it uses of
+/// the workspace.
+fn table(checkout: &Checkout) -> String {
+    let mut rows: Vec<(usize, String)> = Vec::new();
+    for file in published(checkout) {
+        let manifest = Manifest::parse(&file.text);
+        let text = |key| manifest.get(&["package", key]).and_then(DeValue::as_str);
+        let (Some(name), Some(contents)) = (text("name"), text("description")) else { continue };
+        let Some(layer) = layer(name) else { continue };
+        let contents = contents.trim_end_matches(". Internal to Brigade");
+        let folder = file.path.trim_end_matches("/Cargo.toml");
         let mut uses: Vec<String> = manifest
             .dependencies()
             .iter()
-            .filter(|it| layer(&it.name).is_some())
-            .map(|it| short(&it.name))
+            .filter(|used| self::layer(&used.name).is_some())
+            .map(|used| used.name.trim_start_matches("brigade-").to_owned())
             .collect();
-        // The standard library of another system; the text says who takes it.
-        uses.retain(|it| it != "windows" || name.contains("elsewhere"));
-        let mut listed: Vec<&str> = column.split(", ").filter(|it| *it != "–").collect();
         uses.sort_unstable();
         uses.dedup();
-        listed.sort_unstable();
-        if uses != listed {
-            let message = format!("{name} uses {}: correct the last column", uses.join(", "));
-            findings.push(Finding::new(DOCUMENT, line, message));
-        }
+        let uses = if uses.is_empty() { "–".to_owned() } else { uses.join(", ") };
+        rows.push((layer, format!("| `{name}` | `{folder}` | {contents} | {uses} |\n")));
     }
-    findings
+    rows.sort_unstable_by(|one, other| other.cmp(one));
+    let heading = "| crate | folder | contents | uses |\n|---|---|---|---|\n".to_owned();
+    rows.into_iter().fold(heading, |table, (_, row)| table + &row)
+}
+
+/// Returns a document with the table between its marks.
+fn with_table(document: &str, table: &str) -> String {
+    let parts = document.split_once(BEGIN).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(END)?;
+        Some(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+    });
+    parts.unwrap_or_else(|| document.to_owned())
 }
 
 /// Returns the row of a package, or `None` for a package from outside the workspace.
@@ -235,13 +266,19 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_differs_from_its_manifest_is_found() {
-        let wire = "[package]\nname = \"brigade-wire\"\n[dependencies]\n\
+    fn the_table_of_crates_is_that_of_the_manifests() {
+        let wire = "[package]\nname = \"brigade-wire\"\n\
+                    description = \"Messages. Internal to Brigade\"\n[dependencies]\n\
                     brigade-sys.workspace = true\nserde = \"1\"\n";
-        let table = "| `brigade-wire` | `crates/wire` | messages | sys |\n\
-                     | `brigade-wire` | `crates/wire` | messages | base, sys |\n";
-        let files = [("crates/wire/Cargo.toml", wire), ("docs/architecture.md", table)];
-        assert_eq!(locations(check_table, &files), ["docs/architecture.md:2"]);
+        let found = |uses: &str| {
+            let row = format!("| `brigade-wire` | `crates/wire` | Messages | {uses} |\n");
+            let table = format!("| crate | folder | contents | uses |\n|---|---|---|---|\n{row}");
+            let document = format!("# A\n<!-- crates -->\n\n{table}\n<!-- /crates -->\n");
+            let files = [("crates/wire/Cargo.toml", wire), ("docs/architecture.md", &document)];
+            locations(check_table, &files)
+        };
+        assert!(found("sys").is_empty());
+        assert_eq!(found("base, sys"), ["docs/architecture.md:2"]);
     }
 
     #[test]

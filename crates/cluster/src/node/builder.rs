@@ -1,6 +1,5 @@
 //! The builder of a node.
 
-use std::fmt;
 
 use brigade_pool::{Encoded, Key, Pool, PoolBuilder, Resource};
 
@@ -188,11 +187,6 @@ impl NodeBuilder {
     }
 }
 
-impl fmt::Debug for NodeBuilder {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("NodeBuilder")
-            .field("options", &self.options)
-            .field("functions", &self.functions)
-            .finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl NodeBuilder { options, functions }
 }

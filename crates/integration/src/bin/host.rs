@@ -5,11 +5,11 @@
 #![expect(clippy::print_stdout, reason = "a program whose output the tests read")]
 #![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use brigade::stream::Emit;
-use brigade::{Pool, Sandbox, Shutdown, Start, Stdio};
+use brigade::{Pool, Sandbox, Shutdown, Start, Stdio, SubmitErrorKind};
 use brigade_sys::parent_death;
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
@@ -136,6 +136,15 @@ fn living() {
             submit(&POOL);
             std::process::exit(0)
         }
+        "late" => {
+            LATE.set(folder).expect("no other");
+            // Handlers run in the reverse order: this one after the pool's.
+            brigade_sys::exit_handler::at_exit(submits_late);
+            for number in 1..8 {
+                let argument = (LATE.wait().clone(), number);
+                drop(POOL_OF_LATE.submit(creates_a_file, argument).expect("a task"));
+            }
+        }
         "callback" => {
             let first = POOL.submit(creates_a_file, (folder.clone(), 0)).expect("a task");
             first.on_done(|_| std::process::exit(0));
@@ -166,6 +175,17 @@ fn living() {
         }
         other => panic!("unknown way: {other}"),
     }
+}
+
+static LATE: OnceLock<String> = OnceLock::new();
+static POOL_OF_LATE: LazyLock<Pool> = LazyLock::new(pool);
+
+/// Creates the last file if the pool accepts no task.
+extern "C" fn submits_late() {
+    let folder = LATE.wait().clone();
+    let refused = POOL_OF_LATE.submit(creates_a_file, (folder, 0)).expect_err("it has ended");
+    assert_eq!(*refused.kind(), SubmitErrorKind::PoolClosed);
+    creates_a_file(refused.into_argument());
 }
 
 fn creates_a_file((folder, number): (String, u32)) {

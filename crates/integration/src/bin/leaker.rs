@@ -34,6 +34,7 @@ fn main() {
         "ill-set-up" => ill_set_up,
         "called_back" => called_back,
         "buffers" => buffers,
+        "streams" => streams,
         other => panic!("unknown scenario: {other}"),
     };
     let check = LeakCheck::new();
@@ -58,6 +59,30 @@ fn used() {
     drop(pool.submit(sleeps, 0).expect("a task"));
     drop(pool);
     outcome(kept).expect("a result");
+}
+
+fn streams() {
+    let pool = pool(2);
+    let [closed, dropped] = [(); 2].map(|()| pool.stream(echoes).start().expect("a stream"));
+    let flat = pool.stream_flat(|bytes: Vec<u8>, emit| {
+        for byte in bytes {
+            if emit.emit(byte).is_err() {
+                return;
+            }
+        }
+    });
+    let flat = flat.start().expect("a stream");
+    for stream in [&closed, &dropped] {
+        for byte in 0..4 {
+            stream.put(vec![byte; 1000]).expect("a place");
+        }
+    }
+    flat.put(vec![7; 50]).expect("a place");
+    assert_eq!(flat.recv().expect("an item").result.expect("a byte"), 7);
+    closed.close(BOUND).expect("an end");
+    flat.close(BOUND).expect("an end");
+    drop(dropped);
+    outcome(pool.submit(sleeps, 0).expect("a task")).expect("a result");
 }
 
 fn crashed() {

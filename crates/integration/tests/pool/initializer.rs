@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use brigade::{PoolBuilder, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind, worker};
-use brigade_integration::{builder, worker_died};
+use brigade_integration::{Log, builder, worker_died};
 use brigade_testkit::faults::{
     How, SpoilsDecoding, SpoilsEncoding, aborts, closes_all_descriptors, exits, hangs,
     kills_itself, sleeps,
@@ -178,6 +178,13 @@ fn a_panic_breaks_the_pool_with_message_and_location() {
     assert_contains(&reason, &parts);
     // Starts of both slots that fail at the same time count once.
     assert!((STARTS..=2 * STARTS).contains(&runs.count()), "{} runs", runs.count());
+}
+
+#[test]
+fn each_start_that_fails_is_an_event() {
+    let log = Log::get();
+    breaks(builder(1).name("unlicensed").try_initializer(|()| Err::<(), _>("no license"), ()));
+    log.wait_for_line(&["WARN", "worker did not start", "unlicensed", "no license"]);
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn workers_without_a_parent_death_signal_end_with_the_host() {
 
 #[test]
 fn accepted_tasks_run_although_the_pool_is_never_dropped() {
-    for way in ["static", "exit", "callback", "thread", "fork", "in a worker"] {
+    for way in ["static", "exit", "late", "callback", "thread", "fork", "in a worker"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap();
         let mut helper = Helper::new(env!("CARGO_BIN_EXE_host"));

@@ -56,6 +56,26 @@ fn a_drain_runs_everything_that_was_accepted() {
 }
 
 #[test]
+fn closing_a_pool_does_not_wait_and_what_was_accepted_runs() {
+    let _watchdog = watch("the end of a closed pool");
+    let pool = pool(1);
+    let gate = Gate::new();
+    let running = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    let queued = pool.submit(square, 2).unwrap();
+    pool.close();
+    pool.close();
+    assert!(!running.is_done(), "the gate is closed, so nothing was waited for");
+    let refused = pool.submit(square, 3).unwrap_err();
+    assert_eq!(*refused.kind(), SubmitErrorKind::PoolClosed);
+    assert_eq!(refused.into_argument(), 3);
+    gate.open();
+    assert_eq!((outcome(running).unwrap(), outcome(queued).unwrap()), (1, 4));
+    let report = pool.shutdown().unwrap();
+    assert_eq!((report.cancelled, report.killed, report.workers_killed), (0, 0, 0));
+}
+
+#[test]
 fn an_unused_pool_ends_at_once() {
     let _watchdog = watch("the end of pools that were not used");
     drop(pool(4));

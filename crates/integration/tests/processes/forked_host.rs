@@ -77,7 +77,7 @@ fn use_the_pool(pool: &Pool) {
 /// Uses every function of a handle.
 fn use_the_handle(mut handle: Handle<Vec<u8>>) {
     assert!(handle.is_done());
-    assert_eq!((handle.state(), handle.running_for()), (TaskState::Done, None));
+    assert_eq!((handle.state(), handle.running_for()), (TaskState::Failed, None));
     assert!(!handle.cancel() && !handle.kill());
     is_refused(handle.try_get().unwrap());
     is_refused(handle.wait_timeout(BOUND).unwrap());

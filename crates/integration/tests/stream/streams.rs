@@ -248,6 +248,25 @@ fn a_reset_drops_everything_and_the_stream_goes_on() {
 }
 
 #[test]
+fn a_chain_that_is_given_up_is_used_again() {
+    let _watchdog = Watchdog::new("a chain", BOUND);
+    let pool = pool(2);
+    let [first, second] = [(); 2].map(|()| pool.stream(square).start().unwrap());
+    for round in 0..20 {
+        put_all(&first, 1..6);
+        put_all(&second, (0..3).map(|_| received(&first).result.unwrap()));
+        received(&second).result.unwrap();
+        assert_eq!((first.reset(), second.reset()), (2, 2));
+        let id = first.put(10 + round).unwrap();
+        let item = received(&first);
+        assert_eq!(item.id, id, "nothing is left of the inputs before");
+        put_all(&second, [item.result.unwrap()]);
+        assert_eq!(received(&second).result.unwrap(), (10 + round).pow(4));
+        assert!(first.is_idle() && second.is_idle());
+    }
+}
+
+#[test]
 fn pending_counts_until_an_item_is_received() {
     let pool = pool(1);
     let gate = Gate::new();

@@ -54,11 +54,12 @@ fn a_running_task_cannot_be_cancelled() {
 }
 
 #[test]
-fn a_failed_task_is_done_and_not_cancelled() {
+fn a_task_that_failed_says_so_and_keeps_its_outcome() {
     let pool = pool(1);
     let failed = pool.submit(panics_with_str, ()).unwrap();
     wait_until("the task to fail", BOUND, || failed.is_done());
-    assert_eq!(failed.state(), TaskState::Done);
+    assert_eq!(failed.state(), TaskState::Failed);
+    assert!(format!("{failed:?}").contains("state: Failed"), "{failed:?}");
     assert!(!failed.cancel());
     assert!(outcome(failed).unwrap_err().is_panic());
 }

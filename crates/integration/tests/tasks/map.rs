@@ -3,9 +3,10 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use brigade_integration::{picky, pool, square};
-use brigade_testkit::{Gate, outcome, pass};
+use brigade_testkit::{Gate, outcome, pass, pause};
 
 #[test]
 fn results_come_in_input_order() {
@@ -54,6 +55,25 @@ fn inputs_are_taken_lazily_and_never_beyond_the_window() {
         }
         assert!(results.next().is_none());
         assert!(results.next().is_none(), "the end stays the end");
+    }
+}
+
+#[test]
+fn few_results_take_few_inputs_however_fast_the_workers_are() {
+    let slow_at_first = |number: u64| {
+        if number == 0 {
+            pause(Duration::from_millis(200));
+        }
+        number
+    };
+    let pool = pool(2);
+    let taken = Cell::new(0);
+    let inputs = (0..).inspect(|_| taken.set(taken.get() + 1));
+    let mut results = pool.map(slow_at_first, inputs);
+    for number in 0..10 {
+        assert_eq!(results.next().unwrap().unwrap(), number);
+        let most = 2 * 8 * 128 + 2 * number;
+        assert!(taken.get() <= number + most, "{} inputs at {number}", taken.get());
     }
 }
 

@@ -283,6 +283,28 @@ fn a_timeout_is_not_mistaken_for_the_end() {
 }
 
 #[test]
+fn tasks_of_different_types_are_waited_for_together() {
+    let _watchdog = watch();
+    let pool = pool(2);
+    let gate = Gate::new();
+    let number = pool.submit(pass, gate.pass(7)).unwrap();
+    let text = pool.submit(|text: String| text + "!", "done".to_owned()).unwrap();
+    let failed = pool.submit(panics_with_str, ()).unwrap();
+    let tasks = [number.untyped(), text.untyped(), failed.untyped()];
+    let waited = wait(&tasks, Until::FirstError, None);
+    assert!(waited.done.iter().any(|task| task.id() == failed.id()), "{waited:?}");
+    let mut completed = as_completed(tasks);
+    let first: Vec<_> = completed.by_ref().take(2).map(|task| task.id()).collect();
+    assert!(first.contains(&text.id()) && first.contains(&failed.id()), "{first:?}");
+    gate.open();
+    let last = completed.next().unwrap();
+    assert_eq!((last.id(), last.state()), (number.id(), TaskState::Done));
+    drop(completed);
+    assert_eq!((outcome(number).unwrap(), outcome(text).unwrap()), (7, "done!".to_owned()));
+    assert!(outcome(failed).unwrap_err().is_panic());
+}
+
+#[test]
 fn dropping_the_iterator_lets_its_tasks_run() {
     let _watchdog = watch();
     let pool = pool(2);

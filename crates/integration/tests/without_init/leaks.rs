@@ -70,6 +70,11 @@ fn a_pool_with_buffers_in_all_outcomes_leaves_nothing() {
 }
 
 #[test]
+fn a_pool_that_was_split_into_streams_leaves_nothing() {
+    assert_no_leak("streams", 5);
+}
+
+#[test]
 fn a_pool_that_called_back_leaves_nothing() {
     assert_no_leak("called_back", 2);
 }

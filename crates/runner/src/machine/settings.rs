@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     pub(crate) slots: NonZeroUsize,
     /// The pauses between attempts, and the number of attempts for jobs that do not set their own.
     pub(crate) retry: Retry,
+    /// `true` if an attempt that failed within its limit is the last.
+    pub(crate) retries_only_timeouts: bool,
     /// Time limit of an attempt for jobs that do not set their own.
     pub(crate) limit: Option<Limit>,
     pub(crate) halt: Option<Halt>,

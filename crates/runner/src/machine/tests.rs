@@ -182,6 +182,23 @@ fn a_retry_waits_until_the_previous_attempt_is_reaped() {
     assert_eq!(world.settle(), None);
 }
 
+#[test]
+fn only_late_jobs_are_tried_again_if_that_is_asked_for() {
+    let limit = Some(Limit::Fixed(Duration::from_secs(5)));
+    let retries_only_timeouts = true;
+    let retry = Retry::of(1);
+    let settings = Settings { limit, retry, retries_only_timeouts, ..settings(1) };
+    let mut world = World::new(settings, 1, &[1, 1]);
+    world.settle();
+    assert!(!world.exit(0, 3).is_retried, "it failed in time");
+    world.settle();
+    world.time = 5 * SECOND;
+    world.settle();
+    assert!(world.exit(0, 0).is_retried, "it was late");
+    world.settle();
+    assert_eq!(world.started, [1, 2, 2]);
+}
+
 /// Returns two retries after pauses of two and four seconds.
 fn pauses() -> Retry {
     Retry::of(2).delay(Duration::from_secs(2))

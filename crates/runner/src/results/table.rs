@@ -1,7 +1,6 @@
 //! A table of results, as GNU parallel's `--results FILE.csv` writes it.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -166,11 +165,6 @@ impl ResultTable {
     }
 }
 
-impl fmt::Debug for ResultTable {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { format, names, width, .. } = self;
-        let mut debug = formatter.debug_struct("ResultTable");
-        debug.field("format", format).field("names", names).field("width", width);
-        debug.finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl ResultTable { format, names, width }
 }

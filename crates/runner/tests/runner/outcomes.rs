@@ -1,6 +1,8 @@
 //! Tests of the outcomes of lists of jobs, with real processes.
 
-use brigade_runner::{Builder, Ending, Event, Job, Output, Reason, Runner, Summary};
+use std::time::Duration;
+
+use brigade_runner::{Builder, Ending, Event, Job, Limit, Output, Reason, Runner, Summary};
 
 fn builder() -> Builder {
     Runner::builder().unpinned().jobs(2)
@@ -30,6 +32,36 @@ fn outcomes_are_in_the_order_of_the_jobs_whatever_happens() {
     assert_eq!(outcomes[3].ending, Ending::Signalled(9));
     assert_eq!(outcomes[0].stdout().expect("whole"), b"slow\n");
     assert_eq!(outcomes[4].stderr().expect("whole"), b"err\n");
+}
+
+#[test]
+fn each_prelude_is_tried_once_and_runs_before_each_of_its_jobs() {
+    let job = |prelude: &str| Job::shell("echo $SET").prelude(prelude);
+    let jobs = [job("SET=1"), job("SET=2"), Job::shell("echo $SET"), job("SET=1")];
+    let (mut tried, mut printed) = (Vec::new(), Vec::new());
+    let runner = builder().jobs(1).canary(Job::new("true")).build().expect("valid");
+    let run = runner.run(jobs, |event| match event {
+        Event::CanaryPassed { prelude } => tried.push(prelude),
+        Event::Finished(outcome) => printed.push(outcome.stdout().expect("whole")),
+        _ => {}
+    });
+    run.expect("possible");
+    assert_eq!(printed, [&b"1\n"[..], b"2\n", b"\n", b"1\n"]);
+    tried.sort();
+    assert_eq!(tried, [None, Some("SET=1".to_owned()), Some("SET=2".to_owned())]);
+}
+
+#[test]
+fn a_late_job_is_tried_again_and_a_failed_one_is_not() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let late = "test -e tried && exit 0; touch tried; exec sleep 600";
+    let jobs = shell([late, "exit 3"]).into_iter().map(|job| job.folder(folder.path()));
+    let limit = Limit::Fixed(Duration::from_millis(300));
+    let runner = builder().limit(limit).retries(5).retry_only_timeouts().build().expect("valid");
+    let outcomes = runner.run_all(jobs).expect("possible");
+    assert_eq!(outcomes[0].ending, Ending::Exited(0));
+    assert!(outcomes[0].attempts > 1, "{:?}", outcomes[0]);
+    assert_eq!((&outcomes[1].ending, outcomes[1].attempts), (&Ending::Exited(3), 1));
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use crate::error::EntryError;
 use crate::numbers::{Mark, Numbers, SharedNumbers};
-use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -108,15 +107,9 @@ impl<'a> Invocation<'a> {
     }
 }
 
-impl fmt::Debug for Invocation<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The bytes belong to the user and may be many.
-        formatter
-            .debug_struct("Invocation")
-            .field("argument", &self.argument.len())
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
-    }
+// The bytes belong to the user and may be many.
+crate::debug_fields! {
+    impl Invocation<'_> { |it| argument: it.argument.len(), limit: it.limit }
 }
 
 /// A zero-sized type that can call a function of type `F` with encoded bytes.

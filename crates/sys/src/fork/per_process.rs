@@ -8,7 +8,6 @@
 //! reference stays valid. No lock is taken, so a copy never waits for a thread that it does not
 //! have.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -78,10 +77,8 @@ impl<T> Default for PerProcess<T> {
     }
 }
 
-impl<T> fmt::Debug for PerProcess<T> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("PerProcess").finish_non_exhaustive()
-    }
+crate::debug_fields! {
+    impl<T> PerProcess<T> {}
 }
 
 impl<T> Drop for PerProcess<T> {

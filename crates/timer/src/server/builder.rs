@@ -1,6 +1,5 @@
 //! The settings of a server.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,12 +27,8 @@ pub struct TimerServerBuilder {
     any_user: bool,
 }
 
-impl fmt::Debug for TimerServerBuilder {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, any_user, .. } = self;
-        let mut out = out.debug_struct("TimerServerBuilder");
-        out.field("address", address).field("any_user", any_user).finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl TimerServerBuilder { address, any_user }
 }
 
 impl Default for TimerServerBuilder {

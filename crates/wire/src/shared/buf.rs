@@ -1,6 +1,5 @@
 //! Immutable bytes with any number of owners.
 
-use std::fmt;
 use std::ops::{Bound, Deref, Range, RangeBounds};
 use std::sync::Arc;
 
@@ -196,10 +195,8 @@ impl PartialEq for SharedBuf {
 
 impl Eq for SharedBuf {}
 
-impl fmt::Debug for SharedBuf {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SharedBuf").field("len", &self.len()).finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl SharedBuf { |it| len: it.len() }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! message holds a lock. Until then the worker may change the bytes; afterwards nobody can, and the
 //! worker has its memory back.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use brigade_sys::arena::{ArgumentArena, Loan};
@@ -58,8 +57,6 @@ impl LazyCopy {
     }
 }
 
-impl fmt::Debug for LazyCopy {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("LazyCopy").field("length", &self.length).finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl LazyCopy { length }
 }

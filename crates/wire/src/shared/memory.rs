@@ -1,6 +1,5 @@
 //! The memory behind a buffer.
 
-use std::fmt;
 use std::ops::Range;
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
@@ -120,8 +119,6 @@ impl Backing {
 /// The guard is only dropped, and the bytes never change.
 impl RefUnwindSafe for Memory {}
 
-impl fmt::Debug for Memory {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Memory").field("name", &self.name()).finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl Memory { |it| name: it.name() }
 }

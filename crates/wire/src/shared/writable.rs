@@ -1,6 +1,5 @@
 //! Bytes that are being written.
 
-use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -115,8 +114,6 @@ impl DerefMut for SharedBufMut {
     }
 }
 
-impl fmt::Debug for SharedBufMut {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SharedBufMut").field("len", &self.len()).finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl SharedBufMut { |it| len: it.len() }
 }

@@ -29,6 +29,10 @@ const WINDOW_ITEMS: usize = 128;
 /// so that workers go on while a slow item holds up the order.
 const WINDOW_BYTES: usize = 16 << 20;
 
+/// The default window is at most this number of times [`WINDOW_ITEMS`], and twice the results that
+/// were yielded: whatever the speed of the workers, few results take few inputs.
+const WINDOW_STRETCH: u64 = 8;
+
 /// Memory that a chunk takes in addition to its items.
 const BYTES_OF_A_CHUNK: usize = 512;
 
@@ -213,7 +217,9 @@ impl<'pool> Frames<'pool> {
             let usual = WINDOW_ITEMS * self.pool.workers();
             // Inputs that were not sent keep no worker busy, so they do not extend the window.
             let full = ahead >= usual && (self.held >= WINDOW_BYTES || self.unsent >= usual);
-            return if full { 0 } else { wanted };
+            let most = WINDOW_STRETCH * usual as u64 + 2 * self.yielded;
+            let free = most.saturating_sub(ahead as u64);
+            return if full { 0 } else { wanted.min(u32::try_from(free).unwrap_or(u32::MAX)) };
         };
         let free = window.saturating_sub(ahead);
         // Avoid a chunk for each single result that makes room.
