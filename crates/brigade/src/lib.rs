@@ -24,17 +24,28 @@
 //! }
 //! ```
 //!
+//! # What a crash costs
+//! One task: the error says how its worker died, and has the last lines that it wrote to stderr.
+//! Tasks that had not begun run elsewhere, in their order.
+//!
+//! # Which call to use
+//! - One task: [`Pool::submit`] returns a [`Handle`], which is also a future.
+//! - A list: [`Pool::map`] yields results in order, `Pool::map_unordered` as they come.
+//! - Tasks of any kind: [`as_completed`] and [`wait`] take their handles.
+//! - Inputs without end, or results larger than memory: `Pool::stream` has bounds on both sides.
+//! - Commands, or many machines: the features `runner` and `cluster`.
+//!
+//! A [`TaskError`] says why a task has no value, and a [`SubmitError`] returns the argument of a
+//! task that was not accepted. Inside a task, the functions of [`worker`] say where it runs.
+//!
+//! # What it is not for
+//! Code that you trust (use threads), closures that capture, and state that tasks change together.
+//! [Non-goals] has the reasons.
+//!
+//! # Where to read on
 //! The [guide](https://docs.rs/brigade/latest/brigade/guide/index.html) begins with
 //! [your first pool](guide::first_pool). It has [recipes](guide::recipes) for common problems, and
 //! tables for readers who are [coming from](guide::coming_from) another library.
-//!
-//! The principal types are:
-//! - [`Pool`], which [`Pool::builder`] makes.
-//! - [`Handle`]: a submitted task. It is also a future.
-//! - [`TaskError`]: the reason why a task has no value.
-//! - [`SubmitError`]: the reason why a task was not accepted. It returns the argument.
-//!
-//! Inside a task, the functions of [`worker`] say where it runs.
 //!
 //! # Requirements
 //! Brigade runs on 64-bit Linux, 5.11 or later. [Kernels] says which feature needs a newer one.
@@ -49,6 +60,7 @@
 //! [events and spans], [clusters], [sandboxes and limits], the [security policy] and [questions].
 //!
 //! [Kernels]: https://github.com/brigade-rs/brigade/blob/main/docs/kernel.md
+//! [Non-goals]: https://github.com/brigade-rs/brigade/blob/main/docs/non-goals.md
 //! [questions]: https://github.com/brigade-rs/brigade/blob/main/docs/faq.md
 //! [semantics]: https://github.com/brigade-rs/brigade/blob/main/docs/semantics.md
 //! [failure model]: https://github.com/brigade-rs/brigade/blob/main/docs/failure-model.md
@@ -221,8 +233,8 @@ pub mod pool {
         AbortOnDrop, AsCompleted, Data, Encoded, Executor, Exit, Function, Handle, Indexed, Key,
         Link, Map, MapUnordered, Pool, PoolBuilder, PoolError, Resource, Retry, Shutdown,
         ShutdownReport, Stdio, SubmitError, SubmitErrorKind, SubmitFuture, TaskBuilder, TaskError,
-        TaskErrorKind, TaskId, TaskState, TimedOut, Timeout, Until, Untyped, Waited,
-        WithInputs, as_completed, wait,
+        TaskErrorKind, TaskId, TaskState, TimedOut, Timeout, Until, Untyped, Waited, WithInputs,
+        as_completed, wait,
     };
 
     #[cfg(feature = "futures")]

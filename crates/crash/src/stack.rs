@@ -159,13 +159,8 @@ impl fmt::Display for Stack {
     }
 }
 
-impl fmt::Debug for Stack {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Stack")
-            .field("thread", &self.inner.thread)
-            .field("thread_name", &self.inner.thread_name)
-            .finish_non_exhaustive()
-    }
+brigade_sys::debug_fields! {
+    impl Stack { |it| thread: it.inner.thread, thread_name: it.inner.thread_name }
 }
 
 /// A stack on its way to another program.

@@ -22,10 +22,8 @@ pub(crate) type ContextHook = dyn Fn() -> Option<String> + Send + Sync;
 #[derive(Clone)]
 pub(crate) struct TraceContext(pub(crate) Arc<ContextHook>);
 
-impl fmt::Debug for TraceContext {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("TraceContext(..)")
-    }
+brigade_sys::debug_fields! {
+    impl TraceContext {}
 }
 
 /// The span of a task in the host, and its context for the worker's tracing system.

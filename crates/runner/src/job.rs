@@ -175,9 +175,10 @@ brigade_sys::setters! {
     /// Sets the number of additional attempts after a failure, overriding the runner's number.
     pub fn retries(self, retries: u32) { self.retries = Some(retries) }
 
-    /// Sets a shell line to run first, in the same shell, such as `source env.sh` or `module load
-    /// gcc`. The runner tries each distinct prelude once, with its canary, before any job that has
-    /// it.
+    /// Sets a line for `/bin/sh` that runs first, such as `. ./env.sh` or `module load gcc`. The
+    /// job gets the variables that it exports and the folder that it changes to, and does not run
+    /// if it fails. The runner tries each distinct prelude once, with its canary, before any job
+    /// that has it.
     pub fn prelude(self, line: impl Into<String>) { self.prelude = Some(line.into()) }
 
     /// Sets a marker. At the start of an attempt, each occurrence in the job's words is replaced

@@ -5,7 +5,6 @@
 
 mod shared;
 
-use std::fmt;
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
@@ -252,15 +251,15 @@ impl Default for Numbers {
     }
 }
 
-impl fmt::Debug for Numbers {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The numbers belong to the user and may be many.
-        write!(out, "Numbers({} of {} bytes)", self.len(), self.unit().get())
-    }
+// The numbers belong to the user and may be many.
+crate::debug_fields! {
+    impl Numbers { |it| len: it.len(), unit: it.unit().get() }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt;
+
     use super::*;
 
     /// Checks that the memory becomes numbers and a vector again, without a copy.

@@ -1,6 +1,5 @@
 //! Worker programs that are not the host's executable. Their functions are called by name.
 
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 75_488;
+const SUM: usize = 75_480;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -42,7 +42,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crash", 1200),
     ("elsewhere", 1200),
     ("escape", 1300),
-    ("integration", 5380),
+    ("integration", 5400),
     ("link-ipc", 700),
     ("metrics", 1550),
     ("pool", 10030),

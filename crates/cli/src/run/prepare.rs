@@ -37,7 +37,9 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     let builder = Runner::builder()
         .retry(retry.attempts(options.retries.saturating_add(1)))
         .raise_open_files()
-        .each(options.retry_only_timeouts.then_some(()), |builder, ()| builder.retry_only_timeouts())
+        .each(options.retry_only_timeouts.then_some(()), |builder, ()| {
+            builder.retry_only_timeouts()
+        })
         .each(options.timeout, Builder::limit)
         .each(options.halt.and_then(|HaltPolicy(halt)| halt), Builder::halt)
         .each(tick, Builder::tick);

@@ -167,6 +167,22 @@ fn a_cancelled_task_has_one_outcome_and_leaves_the_queue() {
 }
 
 #[test]
+fn a_cancellation_leaves_the_deliveries_of_others_alone() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let batch = cluster.batch("nightly").unwrap();
+        let [_held, cancelled, _waits] =
+            ["1", "2", "3"].map(|item| batch.submit(item, &DOUBLE, 1).unwrap());
+        let url = server.url();
+        wait_until("all are in the queue", BOUND, || fake_node::waiting(&url) == 3);
+        fake_node::hold_one(&url);
+        assert!(cancelled.cancel());
+        wait_until("the second is gone", BOUND, || fake_node::waiting(&url) == 2);
+        wait_until("one is held, one waits", BOUND, || fake_node::held_and_waiting(&url) == (1, 1));
+    });
+}
+
+#[test]
 fn a_full_queue_returns_the_argument_or_lets_it_wait() {
     with_server(|server| {
         let cluster = Cluster::builder().url(server.url()).max_tasks(2).connect().unwrap();

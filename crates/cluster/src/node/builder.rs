@@ -1,6 +1,5 @@
 //! The builder of a node.
 
-
 use brigade_pool::{Encoded, Key, Pool, PoolBuilder, Resource};
 
 use super::driver::NodeChoice;

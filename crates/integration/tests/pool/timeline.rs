@@ -161,8 +161,10 @@ fn the_file_opens_while_the_pool_runs() {
     let pool = builder.build().unwrap();
     outcome(pool.submit(square, 2).unwrap()).unwrap();
     // This is what is left if the host is killed now. The format allows the missing bracket.
-    let trace = || Trace::of(&(fs::read_to_string(&path).unwrap() + "]"));
-    wait_until("the task to be in the file", BOUND, || trace().attempts().count() == 1);
+    wait_until("the task to be in the file", BOUND, || {
+        let text = fs::read_to_string(&path).unwrap();
+        !text.is_empty() && Trace::of(&(text + "]")).attempts().count() == 1
+    });
     pool.shutdown().unwrap();
     assert_eq!(Trace::read(&path).attempts().count(), 1);
 }

@@ -22,7 +22,8 @@ fn the_debug_text_shows_task_state_and_type() {
     let queued = pool.submit(square, 1).unwrap();
     assert_eq!((named.label(), queued.label()), (Some("tea"), None));
     let shown = format!("{named:?} {queued:?}");
-    for part in [r#"TaskId(1), label: Some("tea"), state: Running, result: u64"#, "state: Queued"] {
+    for part in [r#"TaskId(1), label: Some("tea"), state: Running, result: "u64""#, "state: Queued"]
+    {
         assert!(shown.contains(part), "{shown}");
     }
     gate.open();

@@ -187,7 +187,7 @@ fn only_late_jobs_are_tried_again_if_that_is_asked_for() {
     let limit = Some(Limit::Fixed(Duration::from_secs(5)));
     let retries_only_timeouts = true;
     let retry = Retry::of(1);
-    let settings = Settings { limit, retry, retries_only_timeouts, ..settings(1) };
+    let settings = Settings { retry, retries_only_timeouts, limit, ..settings(1) };
     let mut world = World::new(settings, 1, &[1, 1]);
     world.settle();
     assert!(!world.exit(0, 3).is_retried, "it failed in time");

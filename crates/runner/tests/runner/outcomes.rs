@@ -37,7 +37,12 @@ fn outcomes_are_in_the_order_of_the_jobs_whatever_happens() {
 #[test]
 fn each_prelude_is_tried_once_and_runs_before_each_of_its_jobs() {
     let job = |prelude: &str| Job::shell("echo $SET").prelude(prelude);
-    let jobs = [job("SET=1"), job("SET=2"), Job::shell("echo $SET"), job("SET=1")];
+    let jobs = [
+        job("export SET=1"),
+        job("export SET=2"),
+        Job::shell("echo $SET"),
+        job("export SET=1").label("again"),
+    ];
     let (mut tried, mut printed) = (Vec::new(), Vec::new());
     let runner = builder().jobs(1).canary(Job::new("true")).build().expect("valid");
     let run = runner.run(jobs, |event| match event {
@@ -48,7 +53,7 @@ fn each_prelude_is_tried_once_and_runs_before_each_of_its_jobs() {
     run.expect("possible");
     assert_eq!(printed, [&b"1\n"[..], b"2\n", b"\n", b"1\n"]);
     tried.sort();
-    assert_eq!(tried, [None, Some("SET=1".to_owned()), Some("SET=2".to_owned())]);
+    assert_eq!(tried, [None, Some("export SET=1".to_owned()), Some("export SET=2".to_owned())]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Numbers with several owners.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use super::{Number, Numbers, Unit, as_bytes};
@@ -83,9 +82,7 @@ unsafe impl Memory for Numbers {
     }
 }
 
-impl fmt::Debug for SharedNumbers {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The numbers belong to the user and may be many.
-        write!(out, "SharedNumbers({} bytes)", self.as_bytes().len())
-    }
+// The numbers belong to the user and may be many.
+crate::debug_fields! {
+    impl SharedNumbers { |it| bytes: it.as_bytes().len() }
 }

@@ -161,6 +161,29 @@ pub(super) fn waiting(url: &str) -> u64 {
     })
 }
 
+/// Takes a task as a node does, and does nothing with it.
+pub(super) fn hold_one(url: &str) {
+    let taken = block_on(async {
+        let batch = consumer(url).await.fetch().max_messages(1).messages().await.unwrap();
+        batch.filter_map(async |message| message.ok()).count().await
+    });
+    assert_eq!(taken, 1);
+}
+
+/// Returns how many tasks nodes hold, and how many wait for one.
+pub(super) fn held_and_waiting(url: &str) -> (usize, u64) {
+    block_on(async {
+        let mut consumer = consumer(url).await;
+        let info = consumer.info().await.unwrap();
+        (info.num_ack_pending, info.num_pending)
+    })
+}
+
+async fn consumer(url: &str) -> PullConsumer {
+    let lane = Lane { priority: Priority::Normal, class: Class::default() };
+    QueueSettings::new(names()).ensure_lane(&context(url).await, &lane).await.unwrap()
+}
+
 /// Returns the number of outcomes and manifests that are stored.
 pub(super) fn outcomes(url: &str) -> u64 {
     block_on(async {
