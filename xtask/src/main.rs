@@ -12,6 +12,7 @@ mod checkout;
 mod crashes;
 mod cross;
 mod escape;
+mod examples;
 mod features;
 mod invocation;
 mod linted;
@@ -59,6 +60,7 @@ usage: cargo xtask <command>
                     nodes, servers and the client are killed
   loom              check the models of atomics and locks in every interleaving
   escape            try to escape from the sandbox of a worker in every way that is known
+  examples          run the examples, and compare what they print with what they show
   programs          run programs of everyday in each sandbox of the command, and print a table
   cross [--brief] [part ...]
                     build and run the tests for other processors and C libraries
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         "scale" => scale::measure(&arguments),
         "simulate" => scale::simulate(&arguments),
         "loom" => loom::run(&arguments),
+        "examples" => examples::run(&arguments),
         "programs" => programs::run(&arguments),
         "asan" => asan::run(&arguments),
         "crashes" => crashes::run(&arguments),

@@ -16,7 +16,7 @@ use crate::linted::{documented, folder, linted, selected};
 use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, How, Lane, LeftOut, Step};
 use crate::tools::{MUSL, NATS_VARIABLE, Tools, current_nats_server};
-use crate::{asan, crashes, cross, escape, features, loom, packages, quick, tidy};
+use crate::{asan, crashes, cross, escape, examples, features, loom, packages, quick, tidy};
 
 /// Maximum number of units that `cargo xtask test` compiles in a clean clone, without its own.
 const BUDGET: usize = 500;
@@ -229,6 +229,8 @@ fn jobs_of(settings: &Settings, tools: &Tools) -> Vec<(&'static str, Step)> {
         "suite",
         Step::new(Processes, "escape", "cargo xtask escape", move || escape::check(everything)),
     ));
+    let examples = Step::new(Processes, "examples", "cargo xtask examples", examples::check);
+    steps.push(("suite", examples));
     let documentation = documented(&format!("test {workspace} --doc"));
     steps.extend([
         // First, because its build is that of the tests.

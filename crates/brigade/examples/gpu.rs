@@ -7,6 +7,21 @@
 //! A pool numbers the places of its workers, from 0. Such a place is a slot. `env_per_slot` shows
 //! each worker the device with the number of its slot, and the initializer opens it. A replacement
 //! has the same slot, so it opens the same device. The devices of this example are made up.
+//!
+//! It prints:
+//!
+//! ```text
+//! 0: 0, by device 0
+//! 1: 1, by device 1
+//! 2: 4, by device 2
+//! 3: 9, by device 0
+//! 4: task 5, item 4 lost its worker (pid 19993): SIGABRT (signal 6), aborted, after 6.032ms
+//! 5: 25, by device 2
+//! 6: 36, by device 1
+//! 7: 49, by device 2
+//! 8: 64, by device 1
+//! 9: 81, by device 2
+//! ```
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "it prints its results")]

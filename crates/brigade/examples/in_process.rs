@@ -7,6 +7,19 @@
 //! ```sh
 //! cargo run --example in_process
 //! ```
+//!
+//! It prints:
+//!
+//! ```text
+//! 101
+//! 102
+//! task 3, item 2 panicked at crates/brigade/examples/in_process.rs:21:64: "three": invalid
+//!     digit found in string
+//! 104
+//! 10485760 bytes arrived
+//! the task that hangs: past its deadline
+//! and the pool goes on: 2
+//! ```
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 

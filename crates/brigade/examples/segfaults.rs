@@ -7,6 +7,19 @@
 //! The library is played by a parser that calls itself for each bracket. One file has ten million
 //! of them, so the stack overflows, which ends the process. That file has an error, and the others
 //! have results.
+//!
+//! It prints:
+//!
+//! ```text
+//! good.txt: 2 levels
+//! broken.txt: a bracket is missing
+//! hostile.txt: task 3, item 2 lost its worker (pid 19967): SIGABRT (signal 6), stack
+//!     overflow at address 0x7ffcc08bcfe0, after 32.498ms; its last line on stderr: fatal
+//!     runtime error: stack overflow, aborting
+//! empty.txt: 0 levels
+//! deep.txt: 100 levels
+//! 1 worker was replaced
+//! ```
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "it prints its results")]

@@ -7,6 +7,15 @@
 //! Workers load batches ahead of the loop that trains, in order, and reproducibly: the seed of a
 //! batch depends on its number, and not on the worker. A batch is shared memory that a worker
 //! writes once. `image_loader` is the same for files of images.
+//!
+//! It prints:
+//!
+//! ```text
+//! batch 0: 262144 numbers from 0.24060059 on
+//! batch 1: 262144 numbers from 0.21989441 on
+//! 8 inputs: 8 delivered (0 failed, 0 of them lost), 0 dropped, 0 pending; at most 8 pending,
+//!     2 finished and not received
+//! ```
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "it prints its progress")]

@@ -6,6 +6,19 @@
 //!
 //! The code is played by functions that try what they must not. Each one ends with an error that
 //! says what it tried, and the next one runs in a fresh worker.
+//!
+//! It prints:
+//!
+//! ```text
+//! compute: 42
+//! read a secret: Err(Os { code: 13, kind: PermissionDenied, message: "Permission denied" })
+//! call home: forbidden: task 3 tried what its sandbox forbids: the system call `socket` (pid
+//!     20092); if the code may do that, allow it with a method of `Sandbox`
+//! fill the memory: too much: task 4 exceeded its limit of 256 MiB of memory (used 256 MiB of
+//!     memory)
+//! burn the processor: too much: task 5 exceeded its limit of 1.000s of processor time (used
+//!     1.001s of processor time)
+//! ```
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "it prints its results")]
