@@ -24,12 +24,15 @@
 //! | `as_completed(futures)` | `as_completed(handles)` |
 //! | `map(f, xs, timeout=5)` | `map(f, xs).timeout(Duration::from_secs(5))` |
 //! | `wait(futures, return_when=FIRST_COMPLETED)` | `wait(&handles, Until::First, None)` |
+//! | `wait([a, b])`, results of two types | `wait(&[a.untyped(), b.untyped()], Until::All, None)` |
 //! | `except BrokenProcessPool:` | `error.is_worker_death()`, and the pool goes on |
+//! | `shutdown(wait=False)` | `pool.close()` |
+//! | `future.exception() is None` | `handle.state() == TaskState::Done` |
 //! | `shutdown(cancel_futures=True)` | `pool.shutdown_with(Shutdown::CancelPending, second)?` |
 //!
 //! ```
 //! # brigade::init_for_tests!();
-//! # use brigade::{Pool, Shutdown, Until, as_completed, wait};
+//! # use brigade::{Pool, Shutdown, TaskState, Until, as_completed, wait};
 //! # fn f(x: u32) -> u32 { x }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let (x, xs, a, second) = (1, 0..9, 1, std::time::Duration::from_secs(1));
@@ -41,9 +44,13 @@
 //! pool.map(f, xs.clone()).chunk(10).collect::<Result<Vec<_>, _>>()?;
 //! let handles = xs.map(|x| pool.submit(f, x)).collect::<Result<Vec<_>, _>>()?;
 //! wait(&handles, Until::First, None);
+//! let text = pool.submit(|x: u32| x.to_string(), x)?;
+//! wait(&[handles[0].untyped(), text.untyped()], Until::All, None);
+//! assert_eq!(text.state(), TaskState::Done);
 //! for handle in as_completed(handles) {
 //!     handle.wait()?;
 //! }
+//! pool.close();
 //! pool.shutdown_with(Shutdown::CancelPending, second)?;
 //! # Ok(())
 //! # }
