@@ -212,18 +212,18 @@ impl<'pool> Frames<'pool> {
     pub(super) fn room(&self, left: Option<usize>) -> u32 {
         let wanted = if self.refused { 1 } else { self.sizing.next(left) };
         let taken = self.submitted + u64::from(self.filled);
-        let ahead = usize::try_from(taken - self.yielded).unwrap_or(usize::MAX);
-        let Some(window) = self.window else {
-            let usual = WINDOW_ITEMS * self.pool.workers();
-            // Inputs that were not sent keep no worker busy, so they do not extend the window.
-            let full = ahead >= usual && (self.held >= WINDOW_BYTES || self.unsent >= usual);
-            let most = WINDOW_STRETCH * usual as u64 + 2 * self.yielded;
-            let free = most.saturating_sub(ahead as u64);
-            return if full { 0 } else { wanted.min(u32::try_from(free).unwrap_or(u32::MAX)) };
+        let ahead = taken - self.yielded;
+        let usual = (WINDOW_ITEMS * self.pool.workers()) as u64;
+        // Inputs that were not sent keep no worker busy, so they do not extend the window.
+        let is_full = self.held >= WINDOW_BYTES || self.unsent as u64 >= usual;
+        let window = match self.window {
+            Some(items) => items as u64,
+            None if ahead >= usual && is_full => 0,
+            None => WINDOW_STRETCH * usual + 2 * self.yielded,
         };
         let free = window.saturating_sub(ahead);
         // Avoid a chunk for each single result that makes room.
-        if free < (wanted as usize).min((window / 4).max(1)) {
+        if free < u64::from(wanted).min((window / 4).max(1)) {
             return 0;
         }
         wanted.min(u32::try_from(free).unwrap_or(u32::MAX))
