@@ -201,9 +201,7 @@ impl Future for Run {
 /// Returns the end of a run without a value.
 fn failed(token: Token, error: &TaskError) -> EndedRun {
     let end = match error.kind() {
-        TaskErrorKind::Cancelled | TaskErrorKind::PoolBroken { .. } | TaskErrorKind::PoolClosed => {
-            return EndedRun::not_begun(token, Some(error));
-        }
+        _ if has_no_outcome(error) => return EndedRun::not_begun(token, Some(error)),
         // As in a local pool, where `retries` apply to all three.
         _ if error.is_worker_death() || error.is_deadline() => RunEnd::Died(described(error)),
         _ if error.is_limit() => RunEnd::Died(described(error)),
@@ -214,6 +212,12 @@ fn failed(token: Token, error: &TaskError) -> EndedRun {
     let run_time = error.elapsed().unwrap_or_default();
     let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
     EndedRun { end, ..EndedRun::done(token, outcome) }
+}
+
+/// Returns `true` if the pool has ended, or was made to: another node should run the task.
+fn has_no_outcome(error: &TaskError) -> bool {
+    use TaskErrorKind::{Cancelled, Killed, PoolBroken, PoolClosed};
+    matches!(error.kind(), Cancelled | Killed | PoolBroken { .. } | PoolClosed)
 }
 
 /// Returns the error with the first calls of its stack.

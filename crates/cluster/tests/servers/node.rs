@@ -7,6 +7,7 @@ use std::io::Write;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
@@ -226,6 +227,32 @@ fn tasks_of_a_killed_node_run_elsewhere() {
         assert_eq!(recorded_outcomes(&urls), 100);
         other.signal(Signal::TERM);
         assert!(other.ends_in_order());
+    });
+}
+
+#[test]
+fn what_a_second_signal_kills_runs_elsewhere() {
+    with_server(|server| {
+        let (folder, urls) = (tempfile::tempdir().unwrap(), server.url());
+        let file = folder.path().join("notes");
+        let cluster = connect(&urls, LEASE);
+        let kill_the_node_that_runs = |number| {
+            let node = NodeProcess::start(&urls, LEASE);
+            wait_until("the task runs", BOUND, || notes(&file).contains_key(&number));
+            node.signal(Signal::TERM);
+            node.signal(Signal::INT);
+            node.ends_in_order();
+        };
+        let single = cluster.submit(&NOTE, (file.clone(), 1, 2_000)).unwrap();
+        kill_the_node_that_runs(1);
+        thread::scope(|scope| {
+            let inputs = [(2, 2_000), (3, 0), (4, 0)].map(|(n, time)| (file.clone(), n, time));
+            let map = scope.spawn(|| cluster.map(&NOTE, inputs).chunk(3).collect::<Vec<_>>());
+            kill_the_node_that_runs(2);
+            let _node = NodeProcess::start(&urls, LEASE);
+            single.wait().unwrap();
+            assert!(map.join().unwrap().iter().all(Result::is_ok));
+        });
     });
 }
 
@@ -642,7 +669,7 @@ fn nodes_start_at_the_same_time_on_new_servers() {
         let node = builder(&urls, LEASE).replicas(3).start();
         node.map(|node| node.drain())
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let nodes: Vec<_> = (0..12).map(|_| scope.spawn(start)).collect();
         for node in nodes {
             node.join().unwrap().unwrap();

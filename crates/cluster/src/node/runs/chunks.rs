@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use brigade_pool::{Encoded, Key, Pool, Retry, TaskError, TaskErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::{EndedRun, RunOutcome, push_error};
+use super::{EndedRun, RunOutcome, has_no_outcome, push_error};
 use crate::message::{Items, OutcomeBuilder, TaskHead};
 use crate::names::Lane;
 use crate::node::machine::Token;
@@ -101,7 +101,7 @@ impl Chunk {
         for result in map {
             match result {
                 Ok(value) => outcome.push_value(value.as_slice()),
-                Err(error) if has_ended(&error) => {
+                Err(error) if has_no_outcome(&error) => {
                     return EndedRun::not_begun(token, Some(&error));
                 }
                 Err(error) => push_error(&mut outcome, &error),
@@ -118,11 +118,6 @@ impl Chunk {
         let outcome = RunOutcome { items: outcome.finish(), count, run_time };
         EndedRun::done(token, outcome)
     }
-}
-
-/// Returns `true` if the pool has ended, so that another node should run the chunk.
-fn has_ended(error: &TaskError) -> bool {
-    matches!(error.kind(), TaskErrorKind::PoolClosed | TaskErrorKind::PoolBroken { .. })
 }
 
 impl Chunks {
