@@ -24,7 +24,7 @@ pub(crate) fn measure(arguments: &[String]) -> Result<ExitCode, String> {
         println!("{}", program.display());
         println!("copy it to a Linux machine of the same architecture, and run there:");
         println!("  ./brigade-scale measure --json scale.json");
-        println!("  ./brigade-scale simulate --from scale.json --against scale.json");
+        println!("  ./brigade-scale simulate --against scale.json");
         return Ok(ExitCode::SUCCESS);
     }
     run("measure", arguments)

@@ -149,8 +149,8 @@ brigade_sys::setters! {
         self.options().needs.add(declared, resource.into(), amount);
     }
 
-    /// Sets the priority. Tasks with a higher priority start first; tasks of equal priority start
-    /// in the order of submission. Default: 0.
+    /// Sets the priority. Tasks with a higher priority are sent to workers first; tasks of equal
+    /// priority in the order of submission. Default: 0.
     ///
     /// Each step of priority is worth ten seconds of waiting, so that no task waits forever. Tasks
     /// already sent to a worker, to hide the latency of the link, are not overtaken; that is up

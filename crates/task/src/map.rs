@@ -135,8 +135,9 @@ brigade_sys::setters! {
     /// Sets the maximum number of inputs that are taken ahead of the yielded results. Values below
     /// 1 count as 1.
     ///
-    /// The default is 128 inputs for each worker of a pool, or more as long as they take less than
-    /// 16 MiB encoded; and 262,144 inputs on a cluster, or fewer if they take 64 MiB encoded.
+    /// The default is 128 inputs for each worker of a pool. While workers gain from more, it is up
+    /// to 1,024 for each and twice the results that were yielded, of at most 16 MiB encoded. On a
+    /// cluster it is 262,144 inputs, or fewer if they take 64 MiB encoded.
     pub fn window(self, items: usize) { self.chunks.set(Setting::Window(items.max(1))) }
 
     /// Sets the number of items that are sent at a time, however slowly the inputs come. Values
