@@ -91,10 +91,9 @@ impl Machine {
             return self.canary_ended(prelude, passed);
         }
         let retries = attempt.job.retries.unwrap_or(self.settings.retry.retries());
-        let is_worth_it = match ending {
-            Ending::TimedOut { .. } => true,
-            _ => !self.settings.retries_only_timeouts && ending.is_worth_a_retry(),
-        };
+        let is_meant =
+            !self.settings.retries_only_timeouts || matches!(ending, Ending::TimedOut { .. });
+        let is_worth_it = is_meant && ending.is_worth_a_retry();
         let is_retried = !self.is_draining && is_worth_it && attempt.nth <= retries;
         let mut verdict = Verdict { is_retried, ..Verdict::new(attempt, ending, self.now, wall) };
         if is_retried {
