@@ -31,6 +31,7 @@ pub(crate) struct Confined {
     limits: Limits,
 }
 
+const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
 const SIGXFSZ: i32 = 25;
 
@@ -129,15 +130,42 @@ impl Confined {
         if let Some(limit) = memory.filter(|_| is_killed) {
             return Some(limit);
         }
-        match ended.exit {
-            Exit::Code(0) => None,
-            Exit::Signal(SIGXFSZ) => self.limits.file_size_limit(),
-            exit => {
-                let time = self.limits.cpu_time_limit()?;
-                let used = ended.usage.user + ended.usage.system;
-                let is_over = exit == Exit::Signal(SIGXCPU) || used >= time;
-                is_over.then_some(Limit::CpuTime(time))
-            }
+        // A shell exits with 128 and the signal of its command.
+        let by = |signal| [Exit::Signal(signal), Exit::Code(128 + signal)].contains(&ended.exit);
+        // The time is that of all processes together, of which each may use as much.
+        let used = ended.usage.user + ended.usage.system;
+        if by(SIGXFSZ) {
+            return self.limits.file_size_limit();
+        }
+        let time = self.limits.cpu_time_limit()?;
+        (by(SIGXCPU) || (by(SIGKILL) && used >= time)).then_some(Limit::CpuTime(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brigade_sys::process::Usage;
+
+    use super::*;
+
+    #[test]
+    fn only_a_signal_tells_of_a_limit() {
+        let limit = Duration::from_secs(1);
+        let limits = Limits::new().cpu_time(limit).file_size(1 << 20);
+        let confined = Confined { group: None, limits };
+        let exceeded = |exit, seconds| {
+            let usage = Usage { user: Duration::from_secs(seconds), ..Usage::default() };
+            confined.exceeded(&Ended { exit, usage })
+        };
+        for code in [0, 1, 2] {
+            assert_eq!(exceeded(Exit::Code(code), 2), None, "its children used a second each");
+        }
+        for end in [Exit::Signal, |signal| Exit::Code(128 + signal)] {
+            assert_eq!(exceeded(end(SIGXCPU), 1), Some(Limit::CpuTime(limit)));
+            assert_eq!(exceeded(end(SIGKILL), 2), Some(Limit::CpuTime(limit)));
+            assert_eq!(exceeded(end(SIGKILL), 0), None);
+            assert_eq!(exceeded(end(SIGXFSZ), 0), limits.file_size_limit());
+            assert!(exceeded(end(SIGXFSZ), 0).is_some());
         }
     }
 }

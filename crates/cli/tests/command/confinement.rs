@@ -99,7 +99,11 @@ fn a_job_that_takes_too_much_fails_with_the_limit() {
     for (options, job, limit) in [
         (["--memory", "20M"], fills, "20 MiB of memory"),
         (["--cpu-time", "1s"], "while :; do :; done", "1.000s of processor time"),
-        (["--file-size", "1M"], "exec dd if=/dev/zero of=large bs=2M count=1", "1 MiB in a file"),
+        (
+            ["--file-size", "1M"],
+            "dd if=/dev/zero of=large bs=2M count=1; exit $?",
+            "1 MiB in a file",
+        ),
     ] {
         let ran = dir.run(&[&options[..], &["--shell", "--", job, "#", ":::", "x"]].concat());
         assert_eq!(ran.status, 1, "{}", ran.stderr);

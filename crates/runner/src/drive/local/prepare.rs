@@ -44,9 +44,9 @@ impl Preparation {
     pub(super) fn new(slot_variable: Option<OsString>, stopper: Stopper) -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let (pid, time) = (std::process::id(), brigade_sys::clock::now().as_nanos());
-        // The launcher requires it of all descriptors.
         let run = format!("{pid}-{time}");
         let feeder = Feeder::new(stopper);
+        // The launcher requires of all descriptors that they are above the streams.
         Ok(Self { null: above_streams(&null)?, run, feeder, slot_variable })
     }
 
