@@ -12,7 +12,7 @@ use super::open_batch::OpenBatch;
 use super::settings::Settings;
 use super::shared::Shared;
 use super::submission::{Content, OutcomeTarget, Submission};
-use crate::message::{INLINE_LIMIT, Items, TaskHead};
+use crate::message::{Items, TaskHead};
 use crate::names::{ItemId, Lane, TaskKey};
 
 /// Maximum number of bytes of an encoded argument.
@@ -28,14 +28,14 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Makes the submission of encoded items, with a hash of each.
+    /// Makes the submission of encoded items.
     pub(super) fn prepare(
         &self,
         shared: &Shared,
         ticket: Ticket,
         name: &str,
         settings: &Settings,
-        (items, hashes): (Items, Vec<u64>),
+        items: Items,
         target: OutcomeTarget,
     ) -> Result<Submission, SubmitErrorKind> {
         if let Some(problem) = problem_of_name(name) {
@@ -52,23 +52,19 @@ impl Place {
         };
         let class = settings.requirements.class().map_err(|error| refused(&error))?;
         let lane = Lane { priority: settings.priority, class };
-        let input_hashes = if key.origin.is_batch() { hashes } else { Vec::new() };
+        let input_hashes = if key.origin.is_batch() { items.hashes() } else { Vec::new() };
         let mut head = TaskHead::new(key.clone(), name);
         head.label = settings.label.as_deref().map(str::to_owned);
         head.items = target.items();
         head.is_chunk = matches!(target, OutcomeTarget::Chunk { .. });
-        head.deadline = settings.deadline;
-        head.soft_deadline = settings.soft_deadline;
-        head.retry = settings.retry;
-        head.retries_panics = settings.retries_panics;
-        head.retries_errors = settings.retries_errors;
+        head.run = settings.run;
         // A worker death that is to be retried is not the last one.
-        head.max_deaths = settings.max_deaths.max(settings.retry.retries().saturating_add(1));
+        let fewest = head.run.retry.retries().saturating_add(1);
+        head.run.max_deaths = head.run.max_deaths.max(fewest);
         head.may_be_done = may_be_done;
         head.announces_start = settings.announces_start;
         head.submitted_at = now_millis();
-        let is_large = items.as_bytes().len() > INLINE_LIMIT;
-        let content = Content::new(&shared.names, &lane, (head, settings.types), items, is_large)
+        let content = Content::new(&shared.names, &lane, (head, settings.types), items)
             .map_err(|error| refused(&error))?;
         Ok(Submission {
             ticket,

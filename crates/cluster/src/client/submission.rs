@@ -101,15 +101,14 @@ impl OutcomeTarget {
 }
 
 impl Content {
-    /// Makes the message of a task whose items fit into it.
+    /// Makes the message of a task, if its items fit into it.
     pub(super) fn new(
         names: &Names,
         lane: &Lane,
         (head, types): (TaskHead, u64),
         items: Items,
-        is_large: bool,
     ) -> Result<Self, MessageError> {
-        if is_large {
+        if items.is_large() {
             return Ok(Self::Large(Box::new(head), types, items));
         }
         publication(names, lane, (head, types), Body::Inline(items)).map(Self::Ready)

@@ -41,33 +41,33 @@ brigade_sys::setters! {
 
     /// Limits the run time of the task. If it takes longer, its worker is killed, and the outcome
     /// is [`DeadlineExceeded`](brigade_task::TaskErrorKind::DeadlineExceeded).
-    pub fn deadline(self, limit: Duration) { self.settings.deadline = Some(limit) }
+    pub fn deadline(self, limit: Duration) { self.settings.run.deadline = Some(limit) }
 
     /// Sets the run time after which `worker::cancelled()` returns `true` in the task, so that it
     /// can clean up and return.
-    pub fn soft_deadline(self, limit: Duration) { self.settings.soft_deadline = Some(limit) }
+    pub fn soft_deadline(self, limit: Duration) { self.settings.run.soft_deadline = Some(limit) }
 
     /// Sets how many times the task is run again after its worker died while running it, or its
     /// deadline passed. Default: 0.
     ///
     /// Independently of this, a task is run again after the death of its node or its server, so
     /// every task of a cluster must be safe to run twice.
-    pub fn retries(self, retries: u32) { self.settings.retry = Retry::of(retries) }
+    pub fn retries(self, retries: u32) { self.settings.run.retry = Retry::of(retries) }
 
     /// Sets how often, and after which pauses, the task is run again after its worker died while
     /// running it or its deadline passed, and after other failures that
     /// [`retry_panics`](Self::retry_panics) and [`retry_errors`](Self::retry_errors) name.
     ///
     /// During a pause the server keeps the task, and no node has it.
-    pub fn retry(self, retry: Retry) { self.settings.retry = retry }
+    pub fn retry(self, retry: Retry) { self.settings.run.retry = retry }
 
     /// Runs the task again after a panic too, as often as [`retry`](Self::retry) or
     /// [`retries`](Self::retries) allows. After the last attempt the panic is the outcome.
-    pub fn retry_panics(self) { self.settings.retries_panics = true }
+    pub fn retry_panics(self) { self.settings.run.retries_panics = true }
 
     /// Sets the number of deaths, of nodes and workers together, after which the task is given up.
     /// Default: 3. At least one more than [`retries`](Self::retries).
-    pub fn max_deaths(self, deaths: u32) { self.settings.max_deaths = deaths.max(1) }
+    pub fn max_deaths(self, deaths: u32) { self.settings.run.max_deaths = deaths.max(1) }
 
     /// Sets a label, which errors and events show. The default is the name of the task's key.
     pub fn label(self, label: impl Into<Arc<str>>) { self.settings.label = Some(label.into()) }
@@ -197,13 +197,12 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
         let target = OutcomeTarget::Task(Record::new(facts, Content::NOTHING));
         let mut items = crate::message::ItemsBuilder::default();
         items.push(&encoded);
-        let hash = crate::input_hash::input_hash(&encoded);
         let prepared = self.place.prepare(
             self.shared,
             ticket,
             &self.name,
             &self.settings,
-            (items.finish(), vec![hash]),
+            items.finish(),
             target,
         );
         let mut submission = prepared?;
@@ -219,7 +218,7 @@ brigade_sys::setters! {
     /// Runs the task again if its function returns an `Err` too, as often as
     /// [`retry`](Self::retry) or [`retries`](Self::retries) allows. After the last attempt the
     /// `Err` is the value of the task.
-    pub fn retry_errors(self) { self.settings.retries_errors = true }
+    pub fn retry_errors(self) { self.settings.run.retries_errors = true }
 }
 
 brigade_sys::debug_fields!(impl<A, R> ClusterTask<'_, A, R> { name, place, settings });

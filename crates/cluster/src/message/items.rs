@@ -3,6 +3,7 @@
 use bytes::{Buf, Bytes};
 
 use super::MessageError;
+use crate::input_hash::input_hash;
 
 /// Maximum number of bytes of items inside a message. Larger messages delay those behind them.
 pub(crate) const INLINE_LIMIT: usize = 256 << 10;
@@ -70,6 +71,11 @@ impl Items {
     /// Returns `true` if the items are too large for a message.
     pub(crate) fn is_large(&self) -> bool {
         self.bytes.len() > INLINE_LIMIT
+    }
+
+    /// Returns a hash of each item, up to the first that is malformed.
+    pub(crate) fn hashes(&self) -> Vec<u64> {
+        self.clone().map_while(Result::ok).map(|item| input_hash(&item)).collect()
     }
 
     pub(crate) fn as_bytes(&self) -> &Bytes {

@@ -42,11 +42,11 @@ fn task() -> impl Strategy<Value = TaskMessage> {
         |(key, name, settings, counts, body)| {
             let mut head = TaskHead::new(key, name);
             (head.label, head.items, head.is_chunk) = (settings.0, settings.1, settings.2);
-            head.deadline = settings.3.map(|millis| Duration::from_millis(millis.into()));
+            head.run.deadline = settings.3.map(|millis| Duration::from_millis(millis.into()));
             let retries;
-            (retries, head.max_deaths, head.may_be_done, head.submitted_at) = counts;
-            head.retry = Retry::of(retries).delay(Duration::from_secs(1));
-            (head.retries_panics, head.retries_errors) = (settings.2, !settings.2);
+            (retries, head.run.max_deaths, head.may_be_done, head.submitted_at) = counts;
+            head.run.retry = Retry::of(retries).delay(Duration::from_secs(1));
+            (head.run.retries_panics, head.run.retries_errors) = (settings.2, !settings.2);
             TaskMessage { head, body }
         },
     )

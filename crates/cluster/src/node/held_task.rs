@@ -39,8 +39,8 @@ impl HeldTask {
             Ok(TaskMessage { head, .. }) => Facts {
                 is_readable: true,
                 is_known: is_known(&head.name),
-                retry: head.retry,
-                max_deaths: head.max_deaths.into(),
+                retry: head.run.retry,
+                max_deaths: head.run.max_deaths.into(),
                 may_be_done: head.may_be_done,
             },
             // Another version of this program may understand it.

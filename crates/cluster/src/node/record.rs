@@ -8,9 +8,8 @@ use brigade_pool::{TaskError, TaskErrorKind};
 
 use super::held_task::HeldTask;
 use super::runs::{RunOutcome, push_error};
-use crate::input_hash::input_hash;
 use crate::message::{
-    Body, DeadLetterMessage, History, Incident, MessageError, OutcomeBuilder, OutcomeHead,
+    Body, DeadLetterMessage, History, Incident, Items, MessageError, OutcomeBuilder, OutcomeHead,
     OutcomeMessage,
 };
 use crate::names::{Names, TaskKey};
@@ -73,8 +72,8 @@ pub(super) fn outcome(
 ) -> Result<Publication, MessageError> {
     let mut head = OutcomeHead::new(node, outcome.count);
     (head.run_time, head.delivery) = (outcome.run_time, task.delivery.number);
-    if let Some(inputs) = task.inputs.clone().filter(|_| task.key.origin.is_batch()) {
-        head.input_hashes = inputs.map_while(Result::ok).map(|item| input_hash(&item)).collect();
+    if task.key.origin.is_batch() {
+        head.input_hashes = task.inputs.as_ref().map_or_else(Vec::new, Items::hashes);
     }
     let payload = OutcomeMessage { head, body }.to_bytes()?;
     Ok(Publication {

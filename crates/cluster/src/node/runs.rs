@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::chunks::{Chunk, Chunks};
 use super::machine::{RunEnd, Token};
-use crate::message::{Items, OutcomeBuilder, TaskHead};
+use crate::message::{Items, OutcomeBuilder, RunSettings, TaskHead};
 use crate::names::{Lane, Priority};
 
 /// Lines of an error, with the calls of its stack, that a dead letter keeps.
@@ -105,10 +105,10 @@ impl Runs {
         for (resource, amount) in lane.class.requirements().resources() {
             task = task.needs(resource, amount);
         }
-        if let Some(limit) = head.deadline {
+        if let Some(limit) = head.run.deadline {
             task = task.deadline(limit);
         }
-        if let Some(limit) = head.soft_deadline {
+        if let Some(limit) = head.run.soft_deadline {
             task = task.soft_deadline(limit);
         }
         if let Some(label) = &head.label {
@@ -116,7 +116,7 @@ impl Runs {
         }
         match task.try_submit(Encoded::new(item.to_vec())) {
             Ok(handle) => {
-                let TaskHead { retries_panics, retries_errors, .. } = *head;
+                let RunSettings { retries_panics, retries_errors, .. } = head.run;
                 let started = Instant::now();
                 self.single.push(Run { token, handle, started, retries_panics, retries_errors });
                 None

@@ -192,10 +192,10 @@ impl<I: Iterator<Item: Serialize + 'static>> map::Chunks for Chunks<'_, I> {
         match setting {
             Setting::Window(items) => self.window = items,
             Setting::Chunk(items) => self.sizing.fix(u32::try_from(items).unwrap_or(u32::MAX)),
-            Setting::Deadline(limit) => self.settings.deadline = Some(limit),
-            Setting::Retry(retry) => self.settings.retry = retry,
-            Setting::RetryPanics => self.settings.retries_panics = true,
-            Setting::RetryErrors => self.settings.retries_errors = true,
+            Setting::Deadline(limit) => self.settings.run.deadline = Some(limit),
+            Setting::Retry(retry) => self.settings.run.retry = retry,
+            Setting::RetryPanics => self.settings.run.retries_panics = true,
+            Setting::RetryErrors => self.settings.run.retries_errors = true,
             Setting::Needs(resource, amount) => {
                 self.settings.requirements.add_resource(resource, amount);
             }

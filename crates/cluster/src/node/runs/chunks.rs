@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use brigade_pool::{Encoded, Key, Pool, Retry, TaskError, TaskErrorKind};
+use brigade_pool::{Encoded, Key, Pool, TaskError, TaskErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{EndedRun, RunOutcome, has_no_outcome, push_error};
-use crate::message::{Items, OutcomeBuilder, TaskHead};
+use crate::message::{Items, OutcomeBuilder, RunSettings, TaskHead};
 use crate::names::Lane;
 use crate::node::machine::Token;
 use crate::requirements::Requirements;
@@ -28,10 +28,7 @@ pub(super) struct Chunk {
     token: Token,
     function: Key<Encoded, Encoded>,
     count: u32,
-    deadline: Option<Duration>,
-    retry: Retry,
-    retries_panics: bool,
-    retries_errors: bool,
+    settings: RunSettings,
     requirements: Requirements,
     items: Items,
     state: Arc<AtomicU8>,
@@ -56,20 +53,9 @@ impl Chunk {
         lane: &Lane,
         items: Items,
     ) -> Self {
-        let TaskHead { items: count, deadline, retry, retries_panics, retries_errors, .. } = *head;
+        let (count, settings) = (head.items, head.run);
         let (state, requirements) = (Arc::default(), lane.class.requirements());
-        Self {
-            token,
-            function,
-            count,
-            deadline,
-            retry,
-            retries_panics,
-            retries_errors,
-            requirements,
-            items,
-            state,
-        }
+        Self { token, function, count, settings, requirements, items, state }
     }
 
     fn run(self, pool: &Pool) -> EndedRun {
@@ -80,11 +66,11 @@ impl Chunk {
             return EndedRun::not_begun(token, None);
         }
         let inputs = self.items.filter_map(|item| Some(Encoded::new(item.ok()?.to_vec())));
-        let mut map = pool.map(&self.function, inputs).retry(self.retry);
-        if self.retries_panics {
+        let mut map = pool.map(&self.function, inputs).retry(self.settings.retry);
+        if self.settings.retries_panics {
             map = map.retry_panics();
         }
-        if self.retries_errors {
+        if self.settings.retries_errors {
             map = map.__retry_encoded_errors();
         }
         for (resource, amount) in self.requirements.resources() {
@@ -93,7 +79,7 @@ impl Chunk {
         // The node counts one worker and one share of its resources for a chunk, so it runs in one
         // worker at a time. Items of a fixed chunk share their time, so those with a deadline
         // travel as the pool thinks best.
-        map = match self.deadline {
+        map = match self.settings.deadline {
             Some(limit) => map.deadline(limit).__one_at_a_time(),
             None => map.chunk(self.count.try_into().unwrap_or(usize::MAX)),
         };
@@ -172,6 +158,7 @@ impl Chunks {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicU32;
+    use std::time::Duration;
 
     use brigade_testkit::pause;
 
@@ -202,7 +189,8 @@ mod tests {
         let pool = Pool::builder().in_process().workers(4).build().unwrap();
         let key = TaskKey { origin: Origin::batch("b").unwrap(), item: ItemId::number(1) };
         let deadline = Some(Duration::from_secs(60));
-        let head = TaskHead { items: ITEMS, is_chunk: true, deadline, ..TaskHead::new(key, "it") };
+        let run = RunSettings { deadline, ..RunSettings::default() };
+        let head = TaskHead { items: ITEMS, is_chunk: true, run, ..TaskHead::new(key, "it") };
         let mut items = ItemsBuilder::default();
         (0..ITEMS).for_each(|_| items.push(&[]));
         let lane = Lane { priority: Priority::Normal, class: Class::default() };

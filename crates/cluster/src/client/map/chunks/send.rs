@@ -11,7 +11,6 @@ use crate::client::machine::Ticket;
 use crate::client::prepare::{Place, encode};
 use crate::client::shared::Command;
 use crate::client::submission::OutcomeTarget;
-use crate::input_hash::input_hash;
 use crate::message::{INLINE_LIMIT, Items, ItemsBuilder};
 use crate::names::ItemId;
 
@@ -20,7 +19,6 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
     pub(super) fn send_chunk(&mut self) {
         let most = self.sizing.items().min(u32::try_from(self.window).unwrap_or(u32::MAX));
         let mut builder = ItemsBuilder::default();
-        let mut hashes = Vec::new();
         let mut failed = None;
         while builder.count() < most {
             let encoded = match self.next_input() {
@@ -37,14 +35,11 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
                 self.held = Some(encoded);
                 break;
             }
-            if self.batch.is_some() {
-                hashes.push(input_hash(&encoded));
-            }
             builder.push(&encoded);
         }
         if builder.count() > 0 {
             let (count, bytes) = (builder.count(), builder.len());
-            self.send(builder.finish(), hashes, count, bytes);
+            self.send(builder.finish(), count, bytes);
         }
         if let Some(kind) = failed {
             let label = self.settings.label.clone();
@@ -66,7 +61,7 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
         Some(encoded)
     }
 
-    fn send(&mut self, items: Items, hashes: Vec<u64>, count: u32, bytes: usize) {
+    fn send(&mut self, items: Items, count: u32, bytes: usize) {
         let index = self.next;
         self.next += 1;
         let position = self.placed;
@@ -75,7 +70,7 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
         self.bytes += bytes;
         let ticket = self.shared.next_ticket();
         self.in_flight.insert(index, InFlight { ticket, position, items: count, bytes });
-        if let Err(kind) = self.try_send(items, hashes, count, index, ticket) {
+        if let Err(kind) = self.try_send(items, count, index, ticket) {
             let error = failure::not_sent(kind, self.settings.label.clone());
             self.inbox.put(index, Err(error));
         }
@@ -84,7 +79,6 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
     fn try_send(
         &mut self,
         items: Items,
-        hashes: Vec<u64>,
         count: u32,
         index: u64,
         ticket: Ticket,
@@ -99,8 +93,7 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
         }
         let target = OutcomeTarget::Chunk { inbox: Arc::clone(&self.inbox), index, items: count };
         let (shared, settings) = (self.shared, &self.settings);
-        let submission =
-            place.prepare(shared, ticket, &self.name, settings, (items, hashes), target)?;
+        let submission = place.prepare(shared, ticket, &self.name, settings, items, target)?;
         shared.window.enter(self.until)?;
         let is_sent = shared.send(Command::Submit(Box::new(submission)));
         if is_sent { Ok(()) } else { Err(closed()) }
