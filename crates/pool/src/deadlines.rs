@@ -1,10 +1,11 @@
-//! The deadlines of tasks: how long a task may wait and run.
+//! The deadlines of tasks, how long a task may wait and run, and its limits of processor time and
+//! memory.
 //!
 //! | type | holds the limits | of |
 //! |---|---|---|
-//! | [`Deadlines`] | queue, soft, hard | a pool or a task, as the user sets them |
-//! | [`TaskDeadlines`] | queue, soft, hard | a task, or each item of a chunk |
-//! | [`Constraints`] | queue, hard | a task or a whole chunk, for the scheduler |
+//! | [`Deadlines`] | all | a pool or a task, as the user sets them |
+//! | [`TaskDeadlines`] | all | a task, or each item of a chunk |
+//! | [`Constraints`] | all but soft | a task or a whole chunk, for the scheduler |
 //! | [`RunLimits`] | soft, hard | a task or each item, in a message to the worker |
 //!
 //! [`Constraints`]: brigade_scheduler::Constraints

@@ -8,8 +8,9 @@
 //!   itself.
 //! - The *spawner* starts every process. It lives as long as the pool, because a worker's
 //!   parent-death signal fires when the thread that started it exits.
-//! - Each worker has an *attendant*. It does the handshake; over an ipc link it then reads the
-//!   link, passes on what it reads, and finally reports the worker's death.
+//! - Each worker has an *attendant*, unless it was forked and no answer is awaited: then the
+//!   spawner greets it. The attendant does the handshake; over an ipc link it then reads the link,
+//!   passes on what it reads, and finally reports the worker's death.
 //! - The *reaper* waits for deaths (pidfds) and for the scheduler's next deadline. It reaps dead
 //!   workers, and reports a death once everything that the worker had written has been read.
 //! - The *cleaner* does slow work: it frees large memory and searches for processes that a worker
@@ -20,13 +21,14 @@
 //!   stderr, and emits events.
 //! - With a timeline, a thread named *trace* writes it to a file; see `brigade_trace::timeline`.
 //! - The *callbacks* of users have a thread of their own, which drives nothing; see
-//!   `crate::callbacks`.
+//!   `brigade_task::backend::Callbacks`.
 //!
 //! Rules:
 //! - Reaper, attendants, spawner and cleaner run no user code, write no output, and wait for
 //!   nothing but their own events. They hand events to the output thread, wakers and hooks to the
 //!   collector (`user_code`), and large memory to the cleaner.
-//! - Only the output thread calls subscribers and writes to the host's stderr.
+//! - Only the output thread calls subscribers and writes to the host's stderr, but for the spans of
+//!   tasks, which their callers open.
 //! - The collector and the callers run wakers after their own work; a caller that listens first
 //!   hands over to another thread (`collect`).
 //! - The output thread and the collector may be blocked forever: every wait for them is bounded,

@@ -19,7 +19,7 @@ use crate::{
     TaskEnd, TaskKey,
 };
 
-/// The scheduler; see the module's documentation. `T` is the driver's data for a task.
+/// The scheduler; see the crate's documentation. `T` is the driver's data for a task.
 #[derive(Debug)]
 pub struct Scheduler<T> {
     pub(crate) settings: Settings,

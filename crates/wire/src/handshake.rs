@@ -6,7 +6,7 @@
 //!                                     <-- Answer (or Refused)
 //!   [opens the link]  Go               -->
 //!                                     <-- Ready (or Refused)
-//!                   [runs the initializer, if there is one]
+//!                   [runs the initializer and enters the sandbox, if there are any]
 //!                                     <-- Initialized (or InitializerFailed)
 //!   [while tasks run]  Arena (+ its descriptor) -->
 //! ```
@@ -69,7 +69,7 @@ pub enum FromWorkerControl {
         reason: String,
     },
     /// The initializer from `Hello` has returned, the worker is in its sandbox, and accepts tasks.
-    /// Without an initializer, the host does not wait for that.
+    /// Without an initializer, a preload and a sandbox, the host does not wait for that.
     Initialized {
         /// `true` if the worker can still take descriptors. Otherwise it needs the bytes of buffers
         /// in the arenas of other workers.

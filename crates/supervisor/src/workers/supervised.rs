@@ -52,8 +52,8 @@ pub trait Supervised: Send + Sync + 'static {
     /// Handles that a worker could not be started. Its process is gone.
     fn start_failed(&self, worker: WorkerId, error: StartError);
 
-    /// Handles that a worker has completed its handshake. May last until the worker's death, as it
-    /// runs on a thread of the worker's own.
+    /// Handles that a worker has completed its handshake. Over an ipc link it may last until the
+    /// worker's death, on a thread of the worker's own; otherwise it may run on the spawner.
     fn connected(&self, process: &Arc<WorkerProcess>, connected: Connected);
 
     /// Handles a panic of the thread of a worker.

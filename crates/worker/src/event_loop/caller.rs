@@ -262,7 +262,7 @@ impl<'a> FunctionCaller<'a> {
 /// The answer of a function, or its panic.
 type Performed = Result<Result<(), Box<EntryError>>, Box<PanicReport>>;
 
-#[expect(clippy::inline_always, reason = "see `Caller::call`")]
+#[expect(clippy::inline_always, reason = "see `FunctionCaller::call`")]
 #[inline(always)]
 fn perform(
     entry: EntryPoint,
