@@ -10,6 +10,7 @@ use brigade::pool::Encoded;
 use brigade::stream::Emit;
 use brigade::{Function, Key, Link, Pool, TaskErrorKind, worker};
 use brigade_integration::{builder, pool};
+use brigade_sys::arena::MAX_OFFERED;
 use brigade_testkit::{BOUND, PATIENCE, Watchdog, outcome, repeated, wait_until};
 use brigade_wire::codec;
 use serde::{Deserialize, Serialize};
@@ -442,8 +443,9 @@ fn packed_numbers_survive_the_death_of_their_worker() {
 fn packed_numbers_beyond_what_is_offered_arrive() {
     let pool = pool(1);
     warm_up(&pool);
-    // Each could be offered alone, but not both.
-    let sizes = [300_usize << 20, 300 << 20];
+    // Each could be offered alone, but not both. The second is encoded number by number, so it is
+    // the small one.
+    let sizes = [MAX_OFFERED - (4 << 20), 8 << 20];
     let make = |sizes: [usize; 2]| sizes.map(|size| Packed::new(vec![0_u8; size]));
     let values = outcome(pool.submit(make, sizes).unwrap()).unwrap();
     assert_eq!(values.each_ref().map(|it| it.len()), sizes);
