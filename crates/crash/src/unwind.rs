@@ -241,7 +241,7 @@ impl File {
         read: &mut impl FnMut(u64) -> Result<u64, ()>,
     ) -> Option<u64> {
         let (frames, index) = (self.tables.frames.as_ref()?, self.tables.index.as_ref()?);
-        let tables = signed::FileTables {
+        let tables = signed::Tables {
             frames: (frames.0.start, &frames.1),
             index: (index.0.start, &index.1),
             text: self.tables.text.as_ref().map_or(0, |text| text.start),
