@@ -1,6 +1,6 @@
 //! Checks that the published crates together have no more lines of code than [`SUM`], and each
 //! crate no more than its budget. Lines of code are those below `src` that are neither empty nor
-//! comments, without tests and models.
+//! comments, without tests and models: also helpers of tests in a file of the product.
 //!
 //! The sum only falls: a commit that raises it fails, so that what is added takes the place of
 //! something else. Budgets divide it: a crate that outgrows its own takes lines from another one,
@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 75_437;
+const SUM: usize = 75_057;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -48,7 +48,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("pool", 10030),
     ("runner", 5230),
     ("sandbox", 1530),
-    ("scheduler", 4550),
+    ("scheduler", 4260),
     ("status", 800),
     ("supervisor", 4330),
     ("sys", 8780),
@@ -168,22 +168,47 @@ fn code<'a>(checkout: &'a Checkout, name: &str) -> impl Iterator<Item = Vec<&'a 
     let source = format!("crates/{name}/src/");
     let is_model = |path: &str| path.ends_with("/loom.rs") || path.contains("/loom/");
     let files = checkout.rust_files().filter(move |file| file.path.starts_with(&source));
-    files.filter(move |file| !file.is_test() && !is_model(&file.path)).map(|file| {
-        let lines = file.code.lines().take(file.first_test_line() - 1);
-        lines.filter(|line| !line.trim().is_empty()).collect()
-    })
+    files
+        .filter(move |file| !file.is_test() && !is_model(&file.path))
+        .map(|file| without_tests(file.code.lines().filter(|line| !line.trim().is_empty())))
 }
 
-/// Counts functions of more than [`LONG`] lines. A function ends at the brace that is indented as
-/// it is.
+/// Leaves out each item, field or arm that only tests have.
+fn without_tests<'a>(mut lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let is_of_tests = |line: &str| {
+        line.trim_start().strip_prefix("#[cfg(").is_some_and(|condition| {
+            condition.starts_with("test)") || condition.starts_with("all(test,")
+        })
+    };
+    let mut code = Vec::new();
+    while let Some(line) = lines.next() {
+        if is_of_tests(line) {
+            lines.find(|other| {
+                let is_attribute = other.trim_start().starts_with('#');
+                let is_part = indent(other) == indent(line) && other.ends_with(',');
+                !is_attribute && (is_part || ends(line, other))
+            });
+        } else {
+            code.push(line);
+        }
+    }
+    code
+}
+
+/// Returns `true` if an item ends on a line, at a brace or a semicolon that is indented as it is.
+fn ends(begin: &str, line: &str) -> bool {
+    indent(line) == indent(begin) && line.trim_end().ends_with(['}', ';'])
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Counts functions of more than [`LONG`] lines.
 fn long_functions(lines: &[&str]) -> usize {
     let begins = |line: &&str| line.split_whitespace().take(5).any(|word| word == "fn");
-    let indent = |line: &str| line.len() - line.trim_start().len();
     let is_long = |(begin, line): (usize, &&str)| {
-        let rest = lines[begin..].iter().take_while(|other| {
-            indent(other) != indent(line) || !other.trim_end().ends_with(['}', ';'])
-        });
-        rest.count() >= LONG
+        lines[begin..].iter().take_while(|other| !ends(line, other)).count() >= LONG
     };
     lines.iter().enumerate().filter(|(_, line)| begins(line)).filter(|it| is_long(*it)).count()
 }
@@ -194,7 +219,7 @@ fn feature_places(lines: &[&str]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{SUM, check_against, feature_places, long_functions, raised};
+    use super::{SUM, check_against, feature_places, long_functions, raised, without_tests};
     use crate::checkout::Checkout;
 
     const MANIFEST: (&str, &str) = ("crates/a/Cargo.toml", "[package]\nname = \"brigade-a\"\n");
@@ -202,7 +227,8 @@ mod tests {
         ("crates/b/Cargo.toml", "[package]\nname = \"brigade-b\"\npublish = false\n");
     const CODE: (&str, &str) = (
         "crates/a/src/lib.rs",
-        "//! A.\n\nfn f() {\n}\n\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n",
+        "//! A.\n\n#[cfg(test)]\nmod tests;\n\n#[cfg(test)]\n#[expect(unused)]\nimpl A {\n    \
+         fn e() {}\n}\n\nfn f() {\n}\n\n#[cfg(all(test, unix))]\nmod other {\n    fn g() {}\n}\n",
     );
 
     fn found(sum: usize, budgets: &[(&str, usize)]) -> Vec<String> {
@@ -222,6 +248,14 @@ mod tests {
         assert!(
             found(2, &[("a", 1), ("b", 1)])[0].contains("2 lines of code, but the budget is 1")
         );
+    }
+
+    #[test]
+    fn what_only_tests_have_does_not_count() {
+        let code = "struct A {\n    a: u8,\n    #[cfg(test)]\n    b: u8,\n    c: u8,\n}\n\
+                    #[cfg(test)]\n#[rustfmt::skip]\nfn f(\n    a: u8,\n) {\n}\nfn g() {\n}";
+        let left = ["struct A {", "    a: u8,", "    c: u8,", "}", "fn g() {", "}"];
+        assert_eq!(without_tests(code.lines()), left);
     }
 
     #[test]
