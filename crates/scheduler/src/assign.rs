@@ -6,7 +6,7 @@
 
 use brigade_base::Monotonic;
 
-use crate::{Action, Outbox, Scheduler, TaskData, TaskEnd, TaskKey, WorkerState};
+use crate::{Action, Outbox, Scheduler, Sending, TaskData, TaskEnd, TaskKey, WorkerState};
 
 impl<T: TaskData> Scheduler<T> {
     /// Assigns queued tasks to workers that have room.
@@ -91,14 +91,14 @@ impl<T: TaskData> Scheduler<T> {
         let ring_index = self.workers.push(slot, key);
         let worker = &self.workers[slot as usize];
         self.tasks[key].assign(slot, ring_index);
-        outbox.push(Action::Send {
+        outbox.push(Action::Send(Sending {
             worker: worker.id,
             ring_index,
             key,
             id: self.tasks.id(key),
             attempt: self.tasks.attempt(key),
             unanswered,
-        });
+        }));
         if self.tasks.constraints(key).is_some() {
             self.workers[slot as usize].is_reserved = self.must_be_alone(key);
             self.arm_assigned(now, key);

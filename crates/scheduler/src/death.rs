@@ -33,7 +33,6 @@ impl<T: TaskData> Scheduler<T> {
             worker.slot,
             if keeps_slot { WorkerState::Killing } else { WorkerState::Vacant },
         );
-        self.counters.worker_deaths += 1;
         self.lifecycle.inspect_soon(now);
 
         // From newest to oldest, so that the front of the queue keeps the order of submission.

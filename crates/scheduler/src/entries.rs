@@ -6,6 +6,7 @@ use std::ops::{Index, IndexMut};
 use brigade_base::{Attempt, Monotonic, Needs, TaskId};
 
 use crate::entry::{RareAttributes, TaskEntry};
+use crate::outbox::Removed;
 use crate::slab::Slab;
 use crate::task::{AGING, Constraints, Rank, Submission, TaskData, TaskKey, TaskRef};
 
@@ -14,16 +15,6 @@ use crate::task::{AGING, Constraints, Rank, Submission, TaskData, TaskKey, TaskR
 pub(crate) struct Entries<T> {
     entries: Slab<TaskEntry<T>>,
     rare: Slab<RareAttributes>,
-}
-
-/// A task that was removed.
-#[derive(Debug)]
-pub(crate) struct Removed<T> {
-    pub(crate) task: T,
-    pub(crate) attempt: Attempt,
-    /// Number of items of a chunk, and 1 for other tasks.
-    pub(crate) items: u32,
-    pub(crate) submitted: Monotonic,
 }
 
 impl<T> Default for Entries<T> {

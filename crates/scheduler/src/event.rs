@@ -47,17 +47,8 @@ pub enum Event<T> {
         run_time: Duration,
         /// `true` if the worker exceeds `max_worker_rss`, or has left threads in spite of limits.
         worn: bool,
-    },
-    /// A worker finished a task, which is not a chunk, and failed at it. The driver holds the
-    /// outcome, in case the task does not run again.
-    Failed {
-        worker: WorkerId,
-        task: TaskId,
-        attempt: Attempt,
-        run_time: Duration,
-        /// `true` if the worker exceeds `max_worker_rss`, or has left threads in spite of limits.
-        worn: bool,
-        failure: Failure,
+        /// The failure after which a task, which is not a chunk, may run again.
+        failure: Option<Failure>,
     },
     /// A worker finished the items of a chunk, of which some may run again, or returns some of
     /// them. The driver holds the outcomes. Boxed because it is rare and large.

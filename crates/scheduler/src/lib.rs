@@ -116,7 +116,7 @@ pub use event::{
 };
 pub use failure::{FailedItems, Failure, RetryWhy};
 pub use lifecycle::{Shutdown, ShutdownReport};
-pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
+pub use outbox::{Action, Outbox, Removed, RevokeWhy, Sending, TaskEnd};
 pub use queries::{Links, WorkerStatus};
 pub use scheduler::Scheduler;
 pub use settings::{Counters, Settings};

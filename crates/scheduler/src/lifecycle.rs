@@ -10,7 +10,7 @@ use std::time::Duration;
 use brigade_base::Monotonic;
 use serde::{Deserialize, Serialize};
 
-use crate::{KillCause, TaskEnd};
+use crate::TaskEnd;
 
 /// Time until a drain first looks for stopped workers; it doubles each time.
 const FIRST_INSPECTION: Duration = Duration::from_millis(250);
@@ -242,6 +242,7 @@ impl Lifecycle {
         true
     }
 
+    /// Returns the report without the counts of tasks.
     pub(crate) fn report(&self) -> ShutdownReport {
         self.report
     }
@@ -249,25 +250,6 @@ impl Lifecycle {
     /// Returns the counts, for an event that belongs to the shutdown in any phase.
     pub(crate) fn report_mut(&mut self) -> &mut ShutdownReport {
         &mut self.report
-    }
-
-    /// Counts the end of tasks, if the shutdown has begun.
-    #[inline]
-    pub(crate) fn count(&mut self, end: TaskEnd, tasks: u64) {
-        if self.is_running() {
-            return;
-        }
-        let report = &mut self.report;
-        let count = match end {
-            TaskEnd::Reported | TaskEnd::Finished => &mut report.finished,
-            TaskEnd::Cancelled => &mut report.cancelled,
-            TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol) => {
-                &mut report.failed
-            }
-            TaskEnd::Killed(_) => &mut report.killed,
-            TaskEnd::Expired | TaskEnd::Broken | TaskEnd::Closed => return,
-        };
-        *count += tasks;
     }
 
     /// Counts a worker that was killed, if the shutdown has begun.

@@ -48,33 +48,13 @@ pub enum Action<T> {
     /// A submitted task was accepted under this key.
     Accepted { task: TaskRef },
     /// Arm the state word and write the task into the worker's link.
-    Send {
-        worker: WorkerId,
-        ring_index: u16,
-        key: TaskKey,
-        id: TaskId,
-        attempt: Attempt,
-        /// Number of frames that the worker has not answered yet, as far as is known.
-        unanswered: u16,
-    },
+    Send(Sending),
     /// Try to revoke an assigned task, and answer with `Event::RevokeAnswer`.
     Revoke { worker: WorkerId, ring_index: u16, task: TaskRef, why: RevokeWhy },
     /// Look up when the task started, and answer with `Event::Observed`.
     Observe { worker: WorkerId, ring_index: u16, task: TaskRef },
     /// The task has its outcome; the scheduler has removed it.
-    Complete {
-        #[serde(skip)]
-        task: T,
-        attempt: Attempt,
-        end: TaskEnd,
-        /// Number of tasks that end: the items of a chunk, 1 for others, and 0 for a task that was
-        /// not accepted.
-        #[serde(skip)]
-        items: u32,
-        /// Time of the submission.
-        #[serde(skip)]
-        submitted: Monotonic,
-    },
+    Complete { removed: Removed<T>, end: TaskEnd },
     /// The task is too old: it was submitted so long ago.
     Slow { task: TaskRef, elapsed: Duration },
     /// This number of further tasks is too old.
@@ -109,6 +89,34 @@ pub enum Action<T> {
     Broke,
     /// The shutdown has ended: no task and no process is left.
     Ended,
+}
+
+/// A task on its way to a worker.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Sending {
+    pub worker: WorkerId,
+    pub ring_index: u16,
+    pub key: TaskKey,
+    pub id: TaskId,
+    pub attempt: Attempt,
+    /// Number of frames that the worker has not answered yet, as far as is known.
+    pub unanswered: u16,
+}
+
+/// A task that the scheduler has removed.
+#[derive(Debug, Serialize)]
+#[serde(bound = "")]
+pub struct Removed<T> {
+    #[serde(skip)]
+    pub task: T,
+    pub attempt: Attempt,
+    /// Number of tasks that end: the items of a chunk, 1 for others, and 0 for a task that was not
+    /// accepted.
+    #[serde(skip)]
+    pub items: u32,
+    /// Time of the submission.
+    #[serde(skip)]
+    pub submitted: Monotonic,
 }
 
 /// The end of a task, as far as the scheduler knows. The driver adds the details.

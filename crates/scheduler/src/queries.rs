@@ -225,6 +225,13 @@ impl<T: TaskData> Scheduler<T> {
 
     /// Returns the report of the shutdown so far. The driver sets the elapsed time.
     pub fn report(&self) -> ShutdownReport {
-        self.lifecycle.report()
+        let (now, before) = (self.counters, self.at_shutdown);
+        ShutdownReport {
+            finished: now.finished - before.finished,
+            cancelled: now.cancelled - before.cancelled,
+            failed: now.failed_by_death - before.failed_by_death,
+            killed: now.killed - before.killed,
+            ..self.lifecycle.report()
+        }
     }
 }

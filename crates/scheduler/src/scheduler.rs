@@ -6,7 +6,6 @@ use std::time::Duration;
 use brigade_base::{Attempt, Monotonic, TaskId, WorkerId};
 
 use crate::alarms::{Alarm, Alarms, RescuePlan};
-use crate::entries::Removed;
 use crate::lifecycle::Lifecycle;
 use crate::restart_budget::RestartBudget;
 use crate::run_times::RunTimes;
@@ -15,8 +14,8 @@ use crate::warm_up::WarmUp;
 use crate::worker::{Occupant, WorkerState};
 use crate::workers::Workers;
 use crate::{
-    Action, Counters, Event, FailedItems, KillCause, Outbox, Settings, Submission, TaskData,
-    TaskEnd, TaskKey,
+    Action, Counters, Event, FailedItems, KillCause, Outbox, Removed, Settings, Submission,
+    TaskData, TaskEnd, TaskKey,
 };
 
 /// The scheduler; see the crate's documentation. `T` is the driver's data for a task.
@@ -36,6 +35,8 @@ pub struct Scheduler<T> {
     /// Every deadline.
     pub(crate) alarms: Alarms,
     pub(crate) counters: Counters,
+    /// The counters when the shutdown began.
+    pub(crate) at_shutdown: Counters,
     /// The time of the last look for tasks that are too old.
     pub(crate) looked_for_slow: Monotonic,
     /// `true` if the next conclusion moves prefetched tasks to idle workers.
@@ -64,6 +65,7 @@ impl<T: TaskData> Scheduler<T> {
             rescue: None,
             alarms: Alarms::default(),
             counters: Counters::default(),
+            at_shutdown: Counters::default(),
             looked_for_slow: Monotonic::ZERO,
             balance_due: false,
             lost: None,
@@ -90,17 +92,15 @@ impl<T: TaskData> Scheduler<T> {
             Event::RevokeAnswer { task, worker, ring_index, why, found } => {
                 self.revoke_answer(now, task, (worker, ring_index), why, found, outbox);
             }
-            Event::Finished { worker, task, attempt, run_time, worn } => {
-                if let Some(key) = self.reported(worker, task, attempt, outbox) {
-                    self.finish(worker.slot, key, run_time, outbox);
-                    self.after_finished(now, worker, worn, outbox);
-                }
-            }
-            Event::Failed { worker, task, attempt, run_time, worn, failure } => {
+            Event::Finished { worker, task, attempt, run_time, worn, failure } => {
                 if let Some(key) = self.reported(worker, task, attempt, outbox) {
                     self.free(worker.slot, run_time);
-                    let failed = [FailedItems { first: 0, count: NonZeroU32::MIN, failure }];
-                    self.end_finished(now, key, &failed, worker, TaskEnd::Reported, outbox);
+                    if let Some(failure) = failure {
+                        let failed = [FailedItems { first: 0, count: NonZeroU32::MIN, failure }];
+                        self.end_finished(now, key, &failed, worker, TaskEnd::Reported, outbox);
+                    } else {
+                        self.end_task(key, TaskEnd::Reported, outbox);
+                    }
                     self.after_finished(now, worker, worn, outbox);
                 }
             }
@@ -140,7 +140,6 @@ impl<T: TaskData> Scheduler<T> {
             | Event::SectionBegun { .. }
             | Event::RevokeAnswer { .. }
             | Event::Finished { .. }
-            | Event::Failed { .. }
             | Event::Returned(_)
             | Event::Skipped { .. }
             | Event::Balance => unreachable!("handled by the caller"),
@@ -155,9 +154,9 @@ impl<T: TaskData> Scheduler<T> {
         outbox: &mut Outbox<T>,
     ) {
         if let Some(end) = self.lifecycle.refusal() {
-            let attempt = Attempt::first();
-            let (task, items, submitted) = (submission.task, 0, now);
-            outbox.push(Action::Complete { task, attempt, end, items, submitted });
+            let (task, attempt) = (submission.task, Attempt::first());
+            let removed = Removed { task, attempt, items: 0, submitted: now };
+            outbox.push(Action::Complete { removed, end });
             return;
         }
         if self.lifecycle.is_quiescent() {
@@ -210,19 +209,6 @@ impl<T: TaskData> Scheduler<T> {
         }
         self.kill(worker, KillCause::Protocol, outbox);
         None
-    }
-
-    /// Ends the first task of a worker with its outcome.
-    #[inline]
-    pub(crate) fn finish(
-        &mut self,
-        slot: u32,
-        key: TaskKey,
-        run_time: Duration,
-        outbox: &mut Outbox<T>,
-    ) {
-        self.free(slot, run_time);
-        self.end_task(key, TaskEnd::Reported, outbox);
     }
 
     /// Frees a worker of its first task, which it has finished.
@@ -309,9 +295,8 @@ impl<T: TaskData> Scheduler<T> {
     #[inline]
     pub(crate) fn end_task(&mut self, key: TaskKey, end: TaskEnd, outbox: &mut Outbox<T>) {
         self.disarm(key);
-        let Removed { task, attempt, items, submitted } = self.tasks.remove(key);
-        self.counters.count(end, items.into());
-        self.lifecycle.count(end, items.into());
-        outbox.push(Action::Complete { task, attempt, end, items, submitted });
+        let removed = self.tasks.remove(key);
+        self.counters.count(end, removed.items.into());
+        outbox.push(Action::Complete { removed, end });
     }
 }

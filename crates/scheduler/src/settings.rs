@@ -69,9 +69,9 @@ pub struct Counters {
     pub cancelled: u64,
     /// Tasks whose queue deadline expired.
     pub expired: u64,
-    /// Tasks that ended with their worker.
+    /// Tasks that ended with their worker, which died on its own or broke the protocol.
     pub failed_by_death: u64,
-    /// Running tasks that a caller or the shutdown ended.
+    /// Running tasks whose worker the pool killed for them or for its shutdown.
     pub killed: u64,
     /// Accepted tasks that failed because the pool broke.
     pub refused_by_break: u64,
@@ -85,8 +85,6 @@ pub struct Counters {
     pub stale_replies: u64,
     /// Number of workers started as replacements.
     pub respawned: u64,
-    /// Workers whose death was handled.
-    pub worker_deaths: u64,
 }
 
 impl Counters {
@@ -97,8 +95,10 @@ impl Counters {
             TaskEnd::Reported | TaskEnd::Finished => &mut self.finished,
             TaskEnd::Cancelled => &mut self.cancelled,
             TaskEnd::Expired => &mut self.expired,
-            TaskEnd::Killed(KillCause::Shutdown | KillCause::Asked) => &mut self.killed,
-            TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_) => &mut self.failed_by_death,
+            TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol) => {
+                &mut self.failed_by_death
+            }
+            TaskEnd::Killed(_) => &mut self.killed,
             TaskEnd::Broken => &mut self.refused_by_break,
             // Such a task was not accepted.
             TaskEnd::Closed => return,

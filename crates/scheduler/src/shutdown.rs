@@ -49,6 +49,9 @@ impl<T: TaskData> Scheduler<T> {
         deadline: Option<Monotonic>,
         outbox: &mut Outbox<T>,
     ) {
+        if self.lifecycle.is_running() {
+            self.at_shutdown = self.counters;
+        }
         self.lifecycle.enter(now, mode, deadline, self.settings.stop_grace);
         if mode >= Shutdown::CancelPending {
             self.cancel_pending(outbox);

@@ -9,9 +9,10 @@ use std::ops::{Deref, DerefMut};
 
 use brigade_base::{Grant, Monotonic, Resource, WorkerId};
 
-use crate::entries::{Entries, Removed};
+use crate::entries::Entries;
 use crate::entry::EntryState;
 use crate::needs::ResourceTable;
+use crate::outbox::Removed;
 use crate::queue::Queue;
 use crate::task::{Rank, Submission, TaskData, TaskKey};
 

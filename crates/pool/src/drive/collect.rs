@@ -278,7 +278,8 @@ impl Core {
                     let report = RunReport { worker, began, run_time };
                     let value = Bytes::copy(FinishedInline::value(end.message()));
                     let data = EventData::Outcome(Ok(Value::Inline(value)), report);
-                    let event = Event::Finished { worker, task, attempt, run_time, worn };
+                    let failure = None;
+                    let event = Event::Finished { worker, task, attempt, run_time, worn, failure };
                     self.handle(time, event, data, shared, deferred);
                 }
                 Next::Large(large) => {

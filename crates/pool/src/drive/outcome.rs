@@ -181,12 +181,10 @@ pub(super) fn ended_event(
     outcome: WorkerOutcome,
 ) -> (Event<TaskCell>, EventData) {
     let Finished { task, attempt, run_time, began, worn, .. } = *finished;
+    let ended = |failure| Event::Finished { worker, task, attempt, run_time, worn, failure };
     let event = match end {
-        ChunkEnd::Complete => Event::Finished { worker, task, attempt, run_time, worn },
-        ChunkEnd::Retried(wanted) => match failure_of(&outcome, wanted) {
-            Some(failure) => Event::Failed { worker, task, attempt, run_time, worn, failure },
-            None => Event::Finished { worker, task, attempt, run_time, worn },
-        },
+        ChunkEnd::Complete => ended(None),
+        ChunkEnd::Retried(wanted) => ended(failure_of(&outcome, wanted)),
         ChunkEnd::Returned { finished, parts, failed } => {
             let returned =
                 Returned { worker, task, attempt, run_time, worn, finished, parts, failed };

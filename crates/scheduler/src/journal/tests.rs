@@ -77,6 +77,7 @@ fn recorded() -> Vec<u8> {
         attempt: Attempt::first(),
         run_time: MILLISECOND,
         worn: false,
+        failure: None,
     };
     let events = [
         submit(1, 0),

@@ -212,7 +212,7 @@ pub(super) fn failed_items(
 /// Returns the task whose end the event reports.
 pub(super) fn answers(event: &Event<Data>) -> Option<TaskId> {
     match event {
-        Event::Finished { task, .. } | Event::Failed { task, .. } => Some(*task),
+        Event::Finished { task, .. } => Some(*task),
         Event::Returned(returned) => Some(returned.task),
         _ => None,
     }

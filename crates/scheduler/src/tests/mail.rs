@@ -56,6 +56,7 @@ impl World {
             attempt: Attempt::first(),
             run_time: Duration::ZERO,
             worn: false,
+            failure: None,
         });
         let doomed = self.workers.get(&worker.slot).is_none_or(|fake| fake.doomed);
         assert!(doomed, "a worker that reported a foreign task lives on");

@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
-use brigade_base::{Attempt, TaskId};
+use brigade_base::{Attempt, TaskId, WorkerId};
 
+use super::model::Data;
 use super::world::{World, settings, started};
 use crate::{Event, KillCause, Settings, Shutdown, TaskEnd};
 
 const SHORT: Duration = Duration::from_micros(1);
 const TEN_MICROS: Duration = Duration::from_micros(10);
 const LONG: Duration = Duration::from_secs(10);
+
+fn finished(worker: WorkerId, task: TaskId, attempt: Attempt) -> Event<Data> {
+    Event::Finished { worker, task, attempt, run_time: SHORT, worn: false, failure: None }
+}
 
 #[test]
 fn tasks_start_in_order_of_submission() {
@@ -459,7 +464,7 @@ fn an_outcome_for_another_task_ends_the_worker() {
         world.begin(0);
         let worker = world.workers[&0].id;
         let task = TaskId::new(id + other);
-        world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
+        world.event(finished(worker, task, attempt));
         assert!(world.workers[&0].doomed);
         world.obey(0);
         assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Protocol)));
@@ -474,7 +479,7 @@ fn outcomes_of_a_dead_worker_are_dropped_and_counted() {
     let worker = world.workers[&0].id;
     world.crash(0);
     let (task, attempt) = (TaskId::new(id), Attempt::first());
-    world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
+    world.event(finished(worker, task, attempt));
     assert_eq!(world.outcome(id), Some(TaskEnd::Died));
     assert_eq!(world.scheduler.counters().stale_replies, 1);
 }

@@ -56,7 +56,8 @@ impl Pool {
     fn finish(&mut self, task: u64) {
         let (task, attempt) = (TaskId::new(task), Attempt::first());
         let run_time = LIMIT;
-        self.event(Event::Finished { worker: WORKER, task, attempt, run_time, worn: false });
+        let (worker, worn, failure) = (WORKER, false, None);
+        self.event(Event::Finished { worker, task, attempt, run_time, worn, failure });
     }
 
     /// Lets the time pass, with a tick for each deadline. Returns the reported tasks.

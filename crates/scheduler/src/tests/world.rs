@@ -16,7 +16,7 @@ use super::fake_worker::{
 use super::model::{Data, Death, Model};
 use crate::{
     Action, Constraints, Event, FailedItems, Failure, KillCause, Outbox, RetryWhy, Returned,
-    RevokeWhy, Scheduler, Settings, Shutdown, StartFailure, Submission, TaskEnd, TaskRef,
+    RevokeWhy, Scheduler, Sending, Settings, Shutdown, StartFailure, Submission, TaskEnd, TaskRef,
     WorkerDeath,
 };
 
@@ -167,10 +167,11 @@ impl World {
                     self.model.give_up_items(task.id.get());
                 }
             }
-            Event::Finished { task, .. } => self.reporting = Some(task.get()),
-            Event::Failed { task, failure, .. } => {
+            Event::Finished { task, failure, .. } => {
                 self.reporting = Some(task.get());
-                self.note_failed(task.get(), failure);
+                if let Some(failure) = failure {
+                    self.note_failed(task.get(), failure);
+                }
             }
             Event::Tick => self.model.resume(self.now),
             Event::Returned(ref returned) => {
@@ -193,14 +194,14 @@ impl World {
                 self.model.accepted(task.id.get());
                 self.places.insert(task.id.get(), task);
             }
-            Action::Send { worker, ring_index, id, attempt, .. } => {
+            Action::Send(Sending { worker, ring_index, id, attempt, .. }) => {
                 self.send(worker, ring_index, id, attempt);
             }
             Action::Revoke { worker, ring_index, task, why } => {
                 self.see(&why);
                 return Some(self.revoke(worker, ring_index, task, why));
             }
-            Action::Complete { ref task, end, .. } => self.complete(task, end),
+            Action::Complete { ref removed, end } => self.complete(&removed.task, end),
             Action::Spawn { worker } => {
                 self.spawns += 1;
                 let before = self.workers.insert(worker.slot, FakeWorker::new(worker));
@@ -603,17 +604,14 @@ impl World {
             let returns = items.finished < items.count || !failed.is_empty();
             returns.then_some((NonZeroU32::new(items.finished)?, failed))
         });
-        fake.mail.push_back(match returned {
-            Some((finished, failed)) => {
-                let parts = parts_of(task);
-                let returned =
-                    Returned { worker, task, attempt, run_time, worn, finished, parts, failed };
-                Event::Returned(Box::new(returned))
-            }
-            None => match self.failure.filter(|_| frame.items.is_none()) {
-                None => Event::Finished { worker, task, attempt, run_time, worn },
-                Some(failure) => Event::Failed { worker, task, attempt, run_time, worn, failure },
-            },
+        fake.mail.push_back(if let Some((finished, failed)) = returned {
+            let parts = parts_of(task);
+            let returned =
+                Returned { worker, task, attempt, run_time, worn, finished, parts, failed };
+            Event::Returned(Box::new(returned))
+        } else {
+            let failure = self.failure.filter(|_| frame.items.is_none());
+            Event::Finished { worker, task, attempt, run_time, worn, failure }
         });
         fake.answered.push_back(frame);
         (fake.section, fake.told) = (None, None);

@@ -74,10 +74,9 @@ fn add(
     data: &EventData,
 ) {
     match (event, data) {
-        (
-            Event::Finished { task, attempt, .. } | Event::Failed { task, attempt, .. },
-            EventData::Outcome(outcome, report),
-        ) => ran(timeline, scheduler, (*task, *attempt), outcome, report, now),
+        (Event::Finished { task, attempt, .. }, EventData::Outcome(outcome, report)) => {
+            ran(timeline, scheduler, (*task, *attempt), outcome, report, now);
+        }
         (Event::Returned(it), EventData::Outcome(outcome, report)) => {
             ran(timeline, scheduler, (it.task, it.attempt), outcome, report, now);
         }

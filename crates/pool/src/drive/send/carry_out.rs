@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use brigade_scheduler::{Action, Event, Failure, KillCause, RetryWhy, TaskEnd, TaskKey, TaskRef};
+use brigade_scheduler::{
+    Action, Event, Failure, KillCause, Removed, RetryWhy, Sending, TaskEnd, TaskRef,
+};
 use brigade_supervisor::{Connection, WorkerProcess, note};
 use brigade_sys::clock::Monotonic;
 use brigade_wire::link::LinkError;
 use brigade_wire::ring::WakeUp;
 use brigade_wire::slots::{Revocation, SlotTable, slot_tag};
-use brigade_wire::{Attempt, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
+use brigade_wire::{Run, RunInline, RunLimits, ToWorker, WorkerId};
 
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
@@ -30,26 +32,6 @@ fn reason(why: RetryWhy) -> &'static str {
     }
 }
 
-/// A task that ends; see [`Action::Complete`].
-struct EndingTask {
-    task: TaskCell,
-    attempt: Attempt,
-    end: TaskEnd,
-    items: u32,
-    submitted: Monotonic,
-}
-
-/// A task on its way to a worker; see [`Action::Send`].
-#[derive(Clone, Copy)]
-struct Sending {
-    worker: WorkerId,
-    ring_index: u16,
-    key: TaskKey,
-    task: TaskId,
-    attempt: Attempt,
-    unanswered: u16,
-}
-
 /// The number of bytes of an argument that was sent, and whether to wake the worker.
 type Sent = (usize, Result<Option<WakeUp>, LinkError>);
 
@@ -69,12 +51,11 @@ impl Core {
                     self.observers.accepted(cell);
                 }
             }
-            Action::Send { worker, ring_index, key, id, attempt, unanswered } => {
-                self.prepare_for(worker, key, deferred);
-                let sending = Sending { worker, ring_index, key, task: id, attempt, unanswered };
+            Action::Send(sending) => {
+                self.prepare_for(sending.worker, sending.key, deferred);
                 match self.send(sending) {
                     Ok(wake_up) => deferred.rouse(wake_up),
-                    Err(error) => self.not_sent(worker, &error, deferred),
+                    Err(error) => self.not_sent(sending.worker, &error, deferred),
                 }
             }
             Action::Revoke { worker, ring_index, task, why } => {
@@ -82,10 +63,7 @@ impl Core {
                 let answer = Event::RevokeAnswer { task, worker, ring_index, why, found };
                 self.replies.push_back(answer);
             }
-            Action::Complete { task, attempt, end, items, submitted } => {
-                let ending = EndingTask { task, attempt, end, items, submitted };
-                self.complete(now, ending, data, deferred);
-            }
+            Action::Complete { removed, end } => self.complete(now, removed, end, data, deferred),
             Action::Spawn { worker } => {
                 self.observers.worker_started(now, worker);
                 let process = Arc::new(WorkerProcess::new(worker));
@@ -201,11 +179,11 @@ impl Core {
     fn complete(
         &mut self,
         now: Monotonic,
-        ending: EndingTask,
+        Removed { task, attempt, items, submitted }: Removed<TaskCell>,
+        end: TaskEnd,
         data: &mut EventData,
         deferred: &mut Deferred,
     ) {
-        let EndingTask { task, attempt, end, items, submitted } = ending;
         let ran = Ran::of(data, end);
         let outcome =
             if let (TaskEnd::Reported, EventData::Outcome(Ok(value), _)) = (end, &mut *data) {
@@ -258,7 +236,7 @@ impl Core {
     /// `None` for any other.
     #[inline]
     fn send_few(&mut self, sending: Sending) -> Option<Sent> {
-        let Sending { worker, ring_index, key, task, attempt, unanswered } = sending;
+        let Sending { worker, ring_index, key, id: task, attempt, unanswered } = sending;
         let worker_slot = self.worker_slots.get_mut(worker.slot as usize)?.as_mut()?;
         let (connection, cell) = (worker_slot.connection.as_mut()?, self.scheduler.task(key)?);
         if !cell.is_ordinary() || self.scheduler.granted(key).is_some() {
@@ -277,7 +255,7 @@ impl Core {
     /// Sends any task. Chunks of maps are sent this way, so it is not cold.
     #[inline(never)]
     fn send_any(&mut self, sending: Sending) -> Option<Sent> {
-        let Sending { worker, ring_index, key, task, attempt, unanswered } = sending;
+        let Sending { worker, ring_index, key, id: task, attempt, unanswered } = sending;
         let worker_slot = self.worker_slots.get_mut(worker.slot as usize)?.as_mut()?;
         let process = &worker_slot.process;
         let (connection, cell) = (worker_slot.connection.as_mut()?, self.scheduler.task(key)?);

@@ -100,18 +100,11 @@ impl Supervised for Shared {
 
     /// The worker is killed, and its table of task states is no longer trusted.
     fn misbehaved(&self, worker: WorkerId, problem: &str) {
-        let problem = problem.to_owned();
-        note!(self.supervisor.output, WARN, %worker, problem, "worker broke the protocol");
         self.with_core(|core, deferred| {
-            if self.collecting.is_some() {
-                // Outcomes that it has written before belong to tasks that have nothing to do with
-                // this.
-                core.collect_slot(worker.slot as usize, &mut None, self, deferred);
-            }
-            if let Some(connection) = core.connection_mut(worker) {
-                connection.broken = true;
-            }
-            core.handle(now(), Event::Misbehaved { worker }, EventData::Nothing, self, deferred);
+            // Outcomes that it has written before belong to tasks that have nothing to do with
+            // this.
+            core.collect_slot(worker.slot as usize, &mut None, self, deferred);
+            core.break_off(worker, problem.to_owned(), self, deferred);
         });
     }
 

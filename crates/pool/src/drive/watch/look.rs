@@ -39,9 +39,9 @@ impl Core {
     /// Makes a worker that has left threads after a task one that is replaced.
     #[cold]
     pub(in crate::drive) fn look_for_threads(&self, event: &mut Event<TaskCell>) {
-        use Event::{Failed, Finished, Returned};
+        use Event::{Finished, Returned};
         let (worker, worn) = match event {
-            Finished { worker, worn, .. } | Failed { worker, worn, .. } => (*worker, worn),
+            Finished { worker, worn, .. } => (*worker, worn),
             Returned(returned) => (returned.worker, &mut returned.worn),
             _ => return,
         };
