@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentArena, ResultView, WhenFull};
+use brigade_wire::Location;
+use brigade_wire::codec::CodecError;
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::segments::{self, Apart, Segment, Segments};
 use brigade_wire::shared::{SharedBuf, SharedBufMut};
-use brigade_wire::{Location, MessageError};
 
 /// Buffers of the items of a chunk, by the index of the item, in order.
 pub(crate) type ItemBuffers = Vec<(u32, SharedBuf)>;
@@ -25,12 +26,14 @@ pub(crate) fn append(
     into: &mut Vec<u8>,
     room: usize,
     arena: Option<&Arc<ArgumentArena>>,
-) -> Result<Vec<SharedBuf>, MessageError> {
+    type_name: &'static str,
+) -> Result<Vec<SharedBuf>, CodecError> {
     let mut exported: Vec<_> =
         exported.into_iter().map(|buffer| in_shared_memory(buffer, arena)).collect();
     let apart = parts.iter().map(|part| Segment::Apart(*part));
     let list: Vec<_> = apart.chain(exported.iter().map(|buffer| named(buffer, arena))).collect();
-    segments::append(into, &list, room)?;
+    segments::append(into, &list, room)
+        .map_err(|error| CodecError::Encode { type_name, source: error.into() })?;
     exported.retain(|buffer| !matches!(named(buffer, arena), Segment::Inline(_)));
     Ok(exported)
 }

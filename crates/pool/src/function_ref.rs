@@ -7,16 +7,15 @@ use brigade_sys::executable::{EntryPoint, FunctionOffset};
 use brigade_task::function::Target;
 use brigade_wire::{Function, codec};
 
-/// A reference to a function that a worker can resolve. Every task holds one, so it is small.
+/// A reference to a function that a worker can resolve.
 #[derive(Debug, Clone)]
-pub(crate) enum FunctionRef {
-    /// The function's offset in the executable that host and worker share.
-    Offset(FunctionOffset),
-    /// A function that the worker program has registered under a name.
-    Named(Arc<NamedFunction>),
+pub(crate) struct FunctionRef {
+    /// The function's offset in the executable that host and worker share; 0 for one with a name.
+    pub(crate) offset: u64,
+    pub(crate) named: Option<Arc<NamedFunction>>,
 }
 
-/// A function with a name; see [`FunctionRef::Named`].
+/// A function that the worker program has registered under a name.
 #[derive(Debug)]
 pub(crate) struct NamedFunction {
     name: Cow<'static, str>,
@@ -33,7 +32,10 @@ impl FunctionRef {
     /// Creates a reference to the function at an entry point. Fails if a worker could not find it.
     #[inline]
     pub(crate) fn of(entry: EntryPoint) -> Result<Self, String> {
-        FunctionOffset::of(entry).map(Self::Offset).map_err(|error| codec::chain(&error))
+        match FunctionOffset::of(entry) {
+            Ok(offset) => Ok(Self { offset: offset.raw(), named: None }),
+            Err(error) => Err(codec::chain(&error)),
+        }
     }
 
     /// Creates a reference to a registered function. Fails if no function can have this name.
@@ -86,16 +88,7 @@ impl FunctionRef {
     }
 
     fn with_name(name: Cow<'static, str>, types: u64, offset: Option<FunctionOffset>) -> Self {
-        Self::Named(Arc::new(NamedFunction { name, types, offset }))
-    }
-
-    /// Returns the offset, or 0 and the function with a name.
-    #[inline]
-    pub(crate) fn into_parts(self) -> (u64, Option<Arc<NamedFunction>>) {
-        match self {
-            Self::Offset(offset) => (offset.raw(), None),
-            Self::Named(named) => (0, Some(named)),
-        }
+        Self { offset: 0, named: Some(Arc::new(NamedFunction { name, types, offset })) }
     }
 }
 
@@ -119,10 +112,5 @@ mod tests {
         assert!(FunctionRef::named(&"x".repeat(NAME_LIMIT)).is_ok());
         let problem = FunctionRef::named(&"x".repeat(NAME_LIMIT + 1)).expect_err("too long");
         assert!(problem.contains("1025"), "{problem}");
-    }
-
-    #[test]
-    fn a_function_ref_is_small() {
-        assert_eq!(size_of::<FunctionRef>(), size_of::<Arc<str>>());
     }
 }

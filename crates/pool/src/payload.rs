@@ -14,9 +14,9 @@ use brigade_sys::numbers::{Mark, SharedNumbers};
 use brigade_wire::codec::parts::{MARK_OF_END, encode_in_parts, joined_length};
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::link::ARENA_THRESHOLD;
-use brigade_wire::segments::{self, Apart, Segment};
+use brigade_wire::segments::{self, Segment};
 use brigade_wire::shared::{SharedBuf, exporting};
-use brigade_wire::{Location, MessageError, items};
+use brigade_wire::{Location, items};
 use serde::Serialize;
 
 use crate::buffers::{self, ItemBuffers};
@@ -173,7 +173,7 @@ impl Argument {
             limit.saturating_sub(joined_length(encoded.len(), lengths))
         });
         let exported = exported.unwrap_or_default();
-        let lent = append_segments(exported, &parts, &mut encoded, room, arena, type_name)?;
+        let lent = buffers::append(exported, &parts, &mut encoded, room, arena, type_name)?;
         let buffers = lent.into_iter().map(|buffer| (0, buffer)).collect();
         let encoded = Self::of(*encoded, arena);
         Ok(Self::Segmented(Box::new(SegmentedArgument { encoded, buffers, kept })))
@@ -312,18 +312,6 @@ impl Argument {
             return None;
         }
         let mut inlined = Vec::new();
-        self.put_in(is_chunk, limit, &mut inlined, has_reach, can_read).ok()?;
-        Some(inlined)
-    }
-
-    fn put_in(
-        &self,
-        is_chunk: bool,
-        limit: usize,
-        into: &mut Vec<u8>,
-        has_reach: bool,
-        mut can_read: impl FnMut(&SharedBuf) -> bool,
-    ) -> Result<(), MessageError> {
         let (mut buffers, kept) = (self.buffers(), self.kept().filter(|_| !has_reach));
         let mut parts = 0..;
         let mut bytes = |segment: &Segment<'_>| match segment {
@@ -333,13 +321,15 @@ impl Argument {
         };
         let mut rest = self.as_bytes();
         if !is_chunk {
-            return segments::put_in(rest, bytes, into, limit);
+            segments::put_in(rest, bytes, &mut inlined, limit).ok()?;
+            return Some(inlined);
         }
         while let Some(item) = items::take(&mut rest) {
-            let item = item?;
-            items::push_with(into, |into| segments::put_in(item, &mut bytes, into, limit))?;
+            let item = item.ok()?;
+            let put_in = |into: &mut _| segments::put_in(item, &mut bytes, into, limit);
+            items::push_with(&mut inlined, put_in).ok()?;
         }
-        Ok(())
+        Some(inlined)
     }
 
     /// Returns the argument again, as a copy of its encoded bytes.
@@ -350,19 +340,4 @@ impl Argument {
         let buffers = segmented.buffers.clone();
         Self::Segmented(Box::new(SegmentedArgument { encoded, buffers, kept }))
     }
-}
-
-/// Appends the list of an argument's segments to its encoding. Returns the buffers that the list
-/// only refers to.
-#[cold]
-pub(crate) fn append_segments(
-    exported: Box<[SharedBuf]>,
-    parts: &[Apart],
-    encoded: &mut Vec<u8>,
-    room: usize,
-    arena: Option<&Arc<ArgumentArena>>,
-    type_name: &'static str,
-) -> Result<Vec<SharedBuf>, CodecError> {
-    buffers::append(exported, parts, encoded, room, arena)
-        .map_err(|error| CodecError::Encode { type_name, source: error.into() })
 }

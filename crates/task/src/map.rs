@@ -26,18 +26,8 @@ pub trait Chunks: fmt::Debug {
     type Results: ChunkResults;
     type Input;
 
-    /// Returns the next result. `turn` takes the results to yield next out of those that have
-    /// arrived.
-    fn next<R: DeserializeOwned + 'static, T: Turn<Self::Results>>(
-        &mut self,
-        turn: &mut T,
-    ) -> Option<Result<R, TaskError>> {
-        // Without a deadline there is no timeout.
-        self.next_until(turn, None).ok().flatten()
-    }
-
-    /// Returns the next result like [`next`](Self::next), unless it has not arrived by the
-    /// deadline. Takes no inputs after the deadline.
+    /// Returns the next result, unless it has not arrived by the deadline. `turn` takes the results
+    /// to yield next out of those that have arrived. Takes no inputs after the deadline.
     fn next_until<R: DeserializeOwned + 'static, T: Turn<Self::Results>>(
         &mut self,
         turn: &mut T,
@@ -273,7 +263,8 @@ impl<C: Chunks, R: DeserializeOwned + 'static, T: Turn<C::Results>> Iterator for
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        self.chunks.next(&mut self.turn)
+        // Without a deadline there is no timeout.
+        self.chunks.next_until(&mut self.turn, None).ok().flatten()
     }
 }
 

@@ -56,12 +56,11 @@ impl TaskCell {
         argument: Argument,
         rare: Option<Rare>,
     ) -> Self {
-        let (offset, function) = function.into_parts();
-        let attributes = match (ordinary, rare, function) {
+        let attributes = match (ordinary, rare, function.named) {
             (Some(ordinary), None, None) => Arc::clone(ordinary),
-            (ordinary, rare, function) => Attributes::with(ordinary, rare, function),
+            (ordinary, rare, named) => Attributes::with(ordinary, rare, named),
         };
-        Self::make(id, offset, argument, attributes)
+        Self::make(id, function.offset, argument, attributes)
     }
 
     /// Creates a chunk of a map's items, which adds its id to the map's completions when it has an
@@ -73,20 +72,10 @@ impl TaskCell {
         chunk: Box<ChunkProgress>,
         rare: Rare,
     ) -> Self {
-        let (offset, function) = function.into_parts();
-        Self::make_chunk(id, offset, argument, chunk, Rare { function, ..rare })
-    }
-
-    fn make_chunk(
-        id: TaskId,
-        function: u64,
-        argument: Argument,
-        chunk: Box<ChunkProgress>,
-        rare: Rare,
-    ) -> Self {
         let owner = Arc::clone(&chunk.owner);
-        let rare = Some(Rare { chunk: Some(Mutex::new(Some(chunk))), ..rare });
-        let cell = Self::make(id, function, argument, Arc::new(Attributes { pool: None, rare }));
+        let (offset, function) = (function.offset, function.named);
+        let rare = Some(Rare { function, chunk: Some(Mutex::new(Some(chunk))), ..rare });
+        let cell = Self::make(id, offset, argument, Arc::new(Attributes { pool: None, rare }));
         cell.watch(&owner.completions, id.get());
         cell
     }
@@ -130,14 +119,15 @@ impl TaskCell {
         let span = self.with_span(|span| span.split_off()).flatten();
         let id = TaskId::new(self.id.get() + u64::from(at));
         let owner = Arc::clone(&chunk.owner);
+        let named = self.rare().and_then(|rare| rare.function.clone());
         let rare = Rare {
-            function: self.rare().and_then(|rare| rare.function.clone()),
             label: self.label().cloned(),
             deadlines: self.rare().and_then(|rare| rare.deadlines.clone()),
             span: span.map(|span| Mutex::new(Some(span))),
             ..Rare::default()
         };
-        let rest = Self::make_chunk(id, self.function, argument, Box::new(chunk), rare);
+        let function = FunctionRef { offset: self.function, named };
+        let rest = Self::chunk(id, function, argument, Box::new(chunk), rare);
         owner.add(rest.clone());
         rest
     }

@@ -2,18 +2,17 @@
 //! ended.
 
 mod frames;
-#[cfg(feature = "futures")]
-mod futures;
-mod next;
 mod submit;
 
 use std::any::type_name;
 use std::collections::HashMap;
+#[cfg(feature = "futures")]
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use brigade_task::backend::Wait;
 use brigade_task::function::Target;
-use brigade_task::map::Turn;
+use brigade_task::map::{self, Seeded, Setting, Turn};
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::shared::{SharedBuf, exporting};
 use brigade_wire::{items, seed_of_input};
@@ -22,8 +21,9 @@ use serde::de::DeserializeOwned;
 
 use super::chunk::Results;
 use crate::Pool;
-use crate::error::TaskError;
-use crate::payload::append_segments;
+use crate::buffers::append as append_buffers;
+use crate::error::{TaskError, TimedOut};
+use crate::when_full::WhenFull;
 use frames::Frames;
 
 /// If producing the inputs takes longer than this, a chunk whose size is not fixed is sent with the
@@ -62,6 +62,106 @@ impl<'pool, I: Iterator> Chunks<'pool, I> {
             _ if self.frames.exhausted => Some(0),
             (least, Some(most)) if least == most => Some(least),
             _ => None,
+        }
+    }
+}
+
+impl<I: Iterator<Item: Serialize + 'static>> map::Chunks for Chunks<'_, I> {
+    type Results = Results;
+    type Input = I::Item;
+
+    #[inline]
+    fn next_until<R: DeserializeOwned + 'static, T: Turn<Results>>(
+        &mut self,
+        turn: &mut T,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Result<R, TaskError>>, TimedOut> {
+        // In a fork of the process not even `owner` may be accessed.
+        if self.frames.pool.shared().is_forked() {
+            return Ok(self.frames.forked().map(Err));
+        }
+        let when_full = self.frames.when_full;
+        if deadline.is_some() {
+            self.frames.when_full = WhenFull::Exceed;
+        }
+        let next = loop {
+            if let Some(result) = self.try_next(turn, deadline) {
+                break Ok(Some(result));
+            }
+            if !is_over(deadline) {
+                if !self.frames.wait(deadline) {
+                    break Ok(None);
+                }
+                continue;
+            }
+            // Outcomes that have arrived still count.
+            self.frames.pool.shared().collect();
+            if !self.frames.owner.completions.is_pending() {
+                continue;
+            }
+            if self.frames.under_way.is_empty() && !self.frames.exhausted {
+                // Whether there is another input is known only once it is asked for.
+                self.next_chunk(1);
+            }
+            let has_ended = self.frames.under_way.is_empty() && self.frames.settled.is_empty();
+            break if has_ended { Ok(None) } else { Err(self.frames.timed_out(self.left())) };
+        };
+        self.frames.when_full = when_full;
+        next
+    }
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.frames.current.as_ref().map_or(0, Results::position)
+    }
+
+    fn keep_inputs(&mut self) {
+        self.kept = Some(HashMap::new());
+    }
+
+    fn take_input(&mut self, position: u64) -> Option<I::Item> {
+        let kept = self.kept.as_mut()?.remove(&position);
+        kept.or_else(|| self.inputs.next())
+    }
+
+    fn set(&mut self, setting: Setting) {
+        self.frames.set(setting);
+    }
+}
+
+impl<I: Iterator<Item: Serialize + 'static>> Seeded for Chunks<'_, I> {
+    fn set_seed(&mut self, seed: u64) {
+        self.frames.set_seed(seed);
+    }
+}
+
+#[cfg(feature = "futures")]
+impl<I: Iterator<Item: Serialize + 'static>> map::PollChunks for Chunks<'_, I> {
+    fn poll_next<R: DeserializeOwned + 'static, T: Turn<Results>>(
+        &mut self,
+        context: &Context<'_>,
+        turn: &mut T,
+    ) -> Poll<Option<Result<R, TaskError>>> {
+        if self.frames.pool.shared().is_forked() {
+            return Poll::Ready(self.frames.forked().map(Err));
+        }
+        // A future must not block.
+        self.frames.when_full = WhenFull::Exceed;
+        let mut is_registered = false;
+        loop {
+            if let Some(result) = self.try_next(turn, None) {
+                return Poll::Ready(Some(result));
+            }
+            if self.frames.under_way.is_empty() && self.frames.settled.is_empty() {
+                return Poll::Ready(None);
+            }
+            if !is_registered {
+                let surplus = self.frames.owner.completions.add_waker(context.waker());
+                self.frames.pool.shared().run_wakers(surplus);
+                is_registered = true;
+            } else if self.frames.owner.completions.is_pending() {
+                return Poll::Pending;
+            }
         }
     }
 }
@@ -151,14 +251,8 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
                 let buffers = buffers.unwrap_or_default();
                 let room = limit.saturating_sub(bytes.len() - start);
                 let arena = pool.shared().arguments();
-                lent = Some(append_segments(
-                    buffers,
-                    &[],
-                    bytes,
-                    room,
-                    arena,
-                    type_name::<I::Item>(),
-                )?);
+                let type_name = type_name::<I::Item>();
+                lent = Some(append_buffers(buffers, &[], bytes, room, arena, type_name)?);
             }
             Ok::<(), Box<CodecError>>(())
         })?;

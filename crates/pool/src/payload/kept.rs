@@ -106,9 +106,9 @@ mod tests {
 
     fn check<A: Clone + PartialEq + std::fmt::Debug + serde::Serialize + 'static>(argument: &A) {
         let (sent, kept) = Argument::keep(argument.clone());
-        let (mut encoded, mut inline) = (Vec::new(), Vec::new());
+        let mut encoded = Vec::new();
         codec::encode(argument, &mut encoded, usize::MAX).unwrap();
-        sent.put_in(false, usize::MAX, &mut inline, false, |_| true).unwrap();
+        let inline = sent.inlined(false, usize::MAX, false, |_| true).unwrap();
         let (joined, segments) = brigade_wire::segments::split(&inline).unwrap();
         assert!(joined == encoded && segments.len() == 0);
         drop(sent);
