@@ -1,44 +1,28 @@
-//! A vector whose values keep their indices; a freed index is used again. The list of free indices
-//! is in their entries.
+//! A vector whose values keep their indices; a freed index is used again.
 
-use std::mem;
 use std::ops::{Index, IndexMut};
 
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    entries: Vec<Entry<T>>,
-    /// Number of values.
-    len: usize,
-    /// The index that was freed last, or the length of `entries` if all are in use.
-    next: usize,
-}
-
-#[derive(Debug)]
-enum Entry<T> {
-    Value(T),
-    /// The index to use after this one.
-    Free(usize),
+    entries: Vec<Option<T>>,
+    /// The indices without a value. The one that was freed last is used first.
+    free: Vec<usize>,
 }
 
 impl<T> Slab<T> {
     pub(crate) const fn new() -> Self {
-        Self { entries: Vec::new(), len: 0, next: 0 }
+        Self { entries: Vec::new(), free: Vec::new() }
     }
 
     /// Returns the index of the new value.
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
-        let index = self.next;
-        if let Some(entry) = self.entries.get_mut(index) {
-            if let Entry::Free(next) = mem::replace(entry, Entry::Value(value)) {
-                self.next = next;
-            }
-        } else {
-            self.entries.push(Entry::Value(value));
-            self.next = self.entries.len();
+        if let Some(index) = self.free.pop() {
+            self.entries[index] = Some(value);
+            return index;
         }
-        self.len += 1;
-        index
+        self.entries.push(Some(value));
+        self.entries.len() - 1
     }
 
     /// Removes a value.
@@ -48,37 +32,23 @@ impl<T> Slab<T> {
     #[inline]
     #[track_caller]
     pub(crate) fn remove(&mut self, index: usize) -> T {
-        match mem::replace(&mut self.entries[index], Entry::Free(self.next)) {
-            Entry::Value(value) => {
-                self.next = index;
-                self.len -= 1;
-                value
-            }
-            free @ Entry::Free(_) => {
-                self.entries[index] = free;
-                vacant(index)
-            }
-        }
+        let Some(value) = self.entries[index].take() else { vacant(index) };
+        self.free.push(index);
+        value
     }
 
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
-        match self.entries.get(index)? {
-            Entry::Value(value) => Some(value),
-            Entry::Free(_) => None,
-        }
+        self.entries.get(index)?.as_ref()
     }
 
     /// Returns all values with their indices.
     pub(crate) fn all(&self) -> impl Iterator<Item = (usize, &T)> {
-        self.entries.iter().enumerate().filter_map(|(index, entry)| match entry {
-            Entry::Value(value) => Some((index, value)),
-            Entry::Free(_) => None,
-        })
+        self.entries.iter().enumerate().filter_map(|(index, entry)| Some((index, entry.as_ref()?)))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.entries.len() == self.free.len()
     }
 }
 
@@ -88,10 +58,8 @@ impl<T> Index<usize> for Slab<T> {
     #[inline]
     #[track_caller]
     fn index(&self, index: usize) -> &T {
-        match &self.entries[index] {
-            Entry::Value(value) => value,
-            Entry::Free(_) => vacant(index),
-        }
+        let Some(value) = &self.entries[index] else { vacant(index) };
+        value
     }
 }
 
@@ -99,10 +67,8 @@ impl<T> IndexMut<usize> for Slab<T> {
     #[inline]
     #[track_caller]
     fn index_mut(&mut self, index: usize) -> &mut T {
-        match &mut self.entries[index] {
-            Entry::Value(value) => value,
-            Entry::Free(_) => vacant(index),
-        }
+        let Some(value) = &mut self.entries[index] else { vacant(index) };
+        value
     }
 }
 
@@ -115,14 +81,11 @@ fn vacant(index: usize) -> ! {
 #[cfg(test)]
 impl<T> Slab<T> {
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.entries.len() - self.free.len()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter().filter_map(|entry| match entry {
-            Entry::Value(value) => Some(value),
-            Entry::Free(_) => None,
-        })
+        self.entries.iter().flatten()
     }
 }
 
