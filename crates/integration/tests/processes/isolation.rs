@@ -102,11 +102,12 @@ fn a_worker_has_its_own_process_name() {
 
 #[test]
 fn an_idle_pool_does_nothing() {
-    // Voluntary context switches of a thread: each is the end of a wait.
-    fn switches(pid: u32) -> u64 {
+    // Voluntary context switches of threads with such a name: each is the end of a wait.
+    fn switches(pid: u32, name: &str) -> u64 {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
         tasks
             .filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok())
+            .filter(|text| text.starts_with(&format!("Name:\t{name}")))
             .filter_map(|text| {
                 let line = text.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
                 line.split_whitespace().nth(1)?.parse::<u64>().ok()
@@ -116,12 +117,16 @@ fn an_idle_pool_does_nothing() {
     let pool = pool(2);
     pool.warm_up().unwrap();
     outcome(pool.submit(|(): ()| (), ()).unwrap()).unwrap();
-    let workers = || pool.worker_pids().into_iter().map(switches).sum::<u64>();
+    assert!(switches(std::process::id(), "brigade-") > 0, "threads of the pool have other names");
+    let all = || {
+        let workers = pool.worker_pids().into_iter().map(|pid| switches(pid, ""));
+        switches(std::process::id(), "brigade-") + workers.sum::<u64>()
+    };
     // Until all threads have fallen asleep.
-    let mut before = workers();
-    wait_until("the workers to be idle for a while", BOUND, || {
+    let mut before = all();
+    wait_until("pool and workers to be idle for a while", BOUND, || {
         brigade_testkit::pause(std::time::Duration::from_millis(300));
-        let now = workers();
+        let now = all();
         std::mem::replace(&mut before, now) == now
     });
 }
