@@ -8,7 +8,6 @@ mod delivery;
 mod driver;
 mod functions;
 mod held_task;
-mod live_view;
 mod machine;
 mod peers;
 mod record;

@@ -28,6 +28,7 @@ pub struct StatusServer {
 pub struct StatusServerBuilder {
     allows_remote: bool,
     names: Vec<String>,
+    node: Option<String>,
 }
 
 impl StatusServer {
@@ -60,6 +61,10 @@ brigade_sys::setters! {
     /// Accepts requests for a name of this machine, besides its address and `localhost`. Others are
     /// refused, because a foreign page could have made a browser send them.
     pub fn host_name(self, name: impl Into<String>) { self.names.push(name.into()) }
+
+    /// Sets the [name of the node](brigade_metrics::PoolSnapshot::node) in all snapshots. Default:
+    /// as the source says.
+    pub fn node(self, name: impl Into<String>) { self.node = Some(name.into()) }
 }
 
 impl StatusServerBuilder {
@@ -88,7 +93,7 @@ impl StatusServerBuilder {
         let listener = self.listen(addresses)?;
         let address = listener.local_addr().map_err(ServeError::Start)?;
         let end = Waker::new().map_err(ServeError::Start)?;
-        let site = Site::new(source, self.names);
+        let site = Site::new(source, self.names, self.node);
         let event_loop = EventLoop::new(site, listener, &end).map_err(ServeError::Start)?;
         let thread = Builder::new()
             .name("brigade-status".to_owned())

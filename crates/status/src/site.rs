@@ -19,6 +19,8 @@ pub(crate) struct Site {
     source: Box<dyn Source>,
     /// Names of this server in `Host` fields, besides its address and `localhost`.
     names: Vec<String>,
+    /// Name of the node in all snapshots; `None` if the source says it.
+    node: Option<String>,
     program: String,
 }
 
@@ -41,10 +43,10 @@ struct About<'a> {
 }
 
 impl Site {
-    pub(crate) fn new(source: Box<dyn Source>, names: Vec<String>) -> Self {
+    pub(crate) fn new(source: Box<dyn Source>, names: Vec<String>, node: Option<String>) -> Self {
         let program = std::env::args_os().next().unwrap_or_default();
         let program = std::path::Path::new(&program).file_name().unwrap_or_default();
-        Self { source, names, program: program.to_string_lossy().into_owned() }
+        Self { source, names, node, program: program.to_string_lossy().into_owned() }
     }
 
     /// Answers the result of parsing a request that came in over the address `local`.
@@ -56,19 +58,13 @@ impl Site {
     ) -> Answer {
         let method = request.as_ref().map_or(Method::Get, |request| request.method);
         let with_body = method == Method::Get;
-        match request.and_then(|request| self.route(&request, local)) {
-            Ok(Content::Events) if !with_body => {
-                Answer::Response(response::encode_stream_head().into())
-            }
-            Ok(Content::Events) if accepts_followers => Answer::Events(self.begin_events()),
-            Ok(Content::Events) => {
-                Answer::Response(response::encode_error(Status::Busy, with_body))
-            }
-            Ok(Content::Body(body, policy)) => {
-                Answer::Response(response::encode(&body, policy, with_body))
-            }
-            Err(status) => Answer::Response(response::encode_error(status, with_body)),
-        }
+        Answer::Response(match request.and_then(|request| self.route(&request, local)) {
+            Ok(Content::Events) if !with_body => response::encode_stream_head().into(),
+            Ok(Content::Events) if accepts_followers => return Answer::Events(self.begin_events()),
+            Ok(Content::Events) => response::encode_error(Status::Busy, with_body),
+            Ok(Content::Body(body, policy)) => response::encode(&body, policy, with_body),
+            Err(status) => response::encode_error(status, with_body),
+        })
     }
 
     fn route(&self, request: &RoutedRequest, local: IpAddr) -> Result<Content, Status> {
@@ -133,7 +129,11 @@ impl Site {
 
     fn snapshot(&self) -> Result<PoolSnapshot, Status> {
         match catch_panic(|| self.source.snapshot()) {
-            Ok(snapshot) => snapshot.ok_or(Status::Gone),
+            Ok(snapshot) => {
+                let mut snapshot = snapshot.ok_or(Status::Gone)?;
+                snapshot.node = self.node.clone().or(snapshot.node);
+                Ok(snapshot)
+            }
             Err(panic) => {
                 tracing::error!(panic, "cannot make a snapshot for the live view");
                 Err(Status::SourceFailed)

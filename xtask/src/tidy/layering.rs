@@ -95,7 +95,6 @@ const LAYERS: &[(&str, Uses)] = &[
         "brigade-cluster",
         Only(&[
             "brigade-codec",
-            "brigade-metrics",
             "brigade-pool",
             "brigade-base",
             "brigade-status",

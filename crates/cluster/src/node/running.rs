@@ -19,7 +19,6 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::builder::NodeBuilder;
 use super::driver::{Command, NodeDriver, Parts};
-use super::live_view;
 use super::status::Shared;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
@@ -55,7 +54,7 @@ impl RunningNode {
         for (name, resource) in pool.resources() {
             offer.add_resource(name.to_owned(), resource.total());
         }
-        let live_view = status_address.map(|address| live_view::serve(&address, &pool, &name));
+        let live_view = status_address.map(|address| serve_status(&address, &pool, &name));
         let live_view = live_view.transpose()?;
         let workers = u32::try_from(pool.workers()).unwrap_or(u32::MAX);
         let shared = Shared::new((name, host), workers, offer.to_string(), functions.names());
@@ -147,6 +146,15 @@ impl Drop for RunningNode {
 }
 
 brigade_sys::debug_fields!(impl RunningNode { |it| status: it.status() });
+
+/// Serves the pool of a node, whose metrics carry the name of the node.
+fn serve_status(address: &str, pool: &Pool, node: &str) -> Result<StatusServer, ClusterError> {
+    let server = StatusServer::builder().node(node).serve(address, pool.status_source());
+    server.map_err(|error| ClusterError::Configuration {
+        field: "serve_status",
+        problem: chain(&error),
+    })
+}
 
 /// The signals that end a node.
 struct Signals {
