@@ -1,7 +1,6 @@
 //! A command to run and its settings.
 
 mod command;
-mod data;
 mod parts;
 
 use std::any::Any;
@@ -17,13 +16,11 @@ use crate::confinement::Confinement;
 use crate::file_part::FilePart;
 use crate::input_block::InputBlock;
 use crate::output::Output;
-use crate::same::equal_if_same;
 pub use command::{Command, quote};
-use data::AnyData;
 
 /// A command to run and its settings. Created by [`Job::new`] or [`Job::shell`]; all other settings
 /// have defaults, most of them the runner's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Job {
     pub(crate) command: Command,
     pub(crate) shell: Option<OsString>,
@@ -40,15 +37,9 @@ pub struct Job {
     pub(crate) retries: Option<u32>,
     pub(crate) prelude: Option<String>,
     pub(crate) slot_marker: Option<OsString>,
-    pub(crate) confinement: Option<Own>,
-    data: AnyData,
+    pub(crate) confinement: Option<Arc<Confinement>>,
+    data: Option<Arc<dyn Any + Send + Sync>>,
 }
-
-/// A confinement of a job. Two jobs have the same one if it was made once.
-#[derive(Debug, Clone)]
-pub(crate) struct Own(pub(crate) Arc<Confinement>);
-
-equal_if_same!(Own);
 
 /// The shell for lines that do not set their own.
 const SHELL: &str = "/bin/sh";
@@ -108,7 +99,7 @@ impl Job {
             prelude: None,
             slot_marker: None,
             confinement: None,
-            data: AnyData::default(),
+            data: None,
         }
     }
 
@@ -169,7 +160,7 @@ brigade_sys::setters! {
 
     /// Sets the rights and resources that it does without, instead of the runner's setting.
     pub fn confinement(self, confinement: Arc<Confinement>) {
-        self.confinement = Some(Own(confinement));
+        self.confinement = Some(confinement);
     }
 
     /// Sets the number of additional attempts after a failure, overriding the runner's number.
@@ -188,7 +179,7 @@ brigade_sys::setters! {
 
 impl Job {
     /// Attaches data of the caller, which comes back with the job's events and its outcome. It is
-    /// no part of what the job does: two jobs that differ only in their data are equal.
+    /// no part of what the job does.
     ///
     /// ```
     /// use brigade_runner::{Job, Runner};
@@ -202,13 +193,13 @@ impl Job {
     /// ```
     #[must_use]
     pub fn data<T: Any + Send + Sync>(mut self, data: T) -> Self {
-        self.data = AnyData::new(data);
+        self.data = Some(Arc::new(data));
         self
     }
 
     /// Returns the attached data, if there is any and it has this type.
     pub fn data_as<T: Any>(&self) -> Option<&T> {
-        self.data.get()
+        self.data.as_ref()?.downcast_ref()
     }
 
     /// Returns the command for this slot, with the slot's number in place of the marker.

@@ -144,6 +144,11 @@ mod tests {
         format!("{report}")
     }
 
+    /// Returns all parts of a job.
+    fn text_of(job: &Job) -> String {
+        format!("{job:?}")
+    }
+
     #[test]
     fn a_job_takes_missing_fields_from_the_defaults() {
         let text = r#"
@@ -163,9 +168,9 @@ mod tests {
         "#;
         let jobs = jobs_of_toml("jobs.toml", text, &Confining::default()).expect("valid");
         let first = Job::new("cc").args(["-c", "a.c"]).cores(2).env("A", "1").env("B", "3");
-        assert_eq!(jobs[0], first.deadline(Duration::from_secs(90)));
+        assert_eq!(text_of(&jobs[0]), text_of(&first.deadline(Duration::from_secs(90))));
         let second = Job::shell("a | b").label("pipe").cores(2).env("A", "1").env("B", "2");
-        assert_eq!(jobs[1], second.deadline(Duration::from_millis(2500)));
+        assert_eq!(text_of(&jobs[1]), text_of(&second.deadline(Duration::from_millis(2500))));
     }
 
     #[test]
@@ -189,7 +194,7 @@ mod tests {
             &Confining::default(),
         )
         .expect("valid");
-        assert_eq!(job, Job::new("a").arg("b c").retries(2));
+        assert_eq!(text_of(&job), text_of(&Job::new("a").arg("b c").retries(2)));
         let error = jobs_of_json_line(4, b"{", &Confining::default()).expect_err("cut");
         assert!(
             error.to_string().starts_with("line 4 is not a job: the line ends within an object"),
@@ -207,11 +212,11 @@ mod tests {
         #[test]
         fn commands_are_read_unchanged(words in prop::collection::vec("[^\0]{1,8}", 1..5)) {
             let mut rest = words.iter();
-            let expected = Job::new(rest.next().expect("one")).args(rest);
+            let expected = text_of(&Job::new(rest.next().expect("one")).args(rest));
             let json = serde_json::json!({ "command": words }).to_string();
-            prop_assert_eq!(&jobs_of_json_line(1, json.as_bytes(), &Confining::default()).expect("valid"), &expected);
+            prop_assert_eq!(text_of(&jobs_of_json_line(1, json.as_bytes(), &Confining::default()).expect("valid")), expected.as_str());
             let text = toml::to_string(&serde_json::json!({ "job": [{ "command": words }] })).expect("valid");
-            prop_assert_eq!(&jobs_of_toml("jobs.toml", &text, &Confining::default()).expect("valid")[0], &expected);
+            prop_assert_eq!(text_of(&jobs_of_toml("jobs.toml", &text, &Confining::default()).expect("valid")[0]), expected);
         }
     }
 }

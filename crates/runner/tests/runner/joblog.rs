@@ -182,5 +182,6 @@ fn a_failed_command_runs_again_with_the_same_bytes() {
     let job = Job::new("test").args([argument, "=".as_ref(), "x".as_ref()]);
     resume([job.clone()].into_iter(), folder.path(), |_| ());
     let failed = Joblog::failed(folder.path().join("log")).expect("a log");
-    assert_eq!(failed, [Job::shell(job.command().to_line()).number(1)]);
+    let line = Job::shell(job.command().to_line()).number(1);
+    assert_eq!(format!("{failed:?}"), format!("{:?}", [line]));
 }

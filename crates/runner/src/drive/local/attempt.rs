@@ -89,8 +89,7 @@ impl Local {
             self.stream(output, index).map_err(StartFailure::io("cannot create its output"))
         };
         let ((our_stdout, stdout), (our_stderr, stderr)) = (stream(0)?, stream(1)?);
-        let own = attempt.job.confinement.as_ref().map(|own| &own.0);
-        let confinement = own.or(self.config.confinement.as_ref());
+        let confinement = attempt.job.confinement.as_ref().or(self.config.confinement.as_ref());
         let begun = confinement.map_or(Ok((Confined::default(), Vec::new())), |it| it.begin());
         let (confined, doors) = begun.map_err(StartFailure::io("cannot make its control group"))?;
         let start = LaunchSettings {
