@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let summary = runner.run(jobs, |event| {
         let Event::Finished(outcome) = event else { return };
         if !outcome.ending.is_success() {
-            println!("{}: {}", outcome.job.label_text().unwrap_or_default(), outcome.ending);
+            println!("{}: {}", outcome.job.label.as_deref().unwrap_or_default(), outcome.ending);
             outcome.last_lines(3).iter().for_each(|line| println!("  {line}"));
         }
     });

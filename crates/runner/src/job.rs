@@ -1,13 +1,12 @@
 //! A command to run and its settings.
 
 mod command;
-mod parts;
 
 use std::any::Any;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,20 +23,29 @@ pub use command::{Command, quote};
 pub struct Job {
     pub(crate) command: Command,
     pub(crate) shell: Option<OsString>,
-    pub(crate) number: Option<u64>,
-    pub(crate) label: Option<String>,
-    pub(crate) cores: Option<usize>,
-    pub(crate) needs: Vec<(String, u64)>,
-    pub(crate) environment: Vec<(OsString, OsString)>,
-    pub(crate) folder: Option<PathBuf>,
-    pub(crate) stdin: Stdin,
+    /// The number, if it is set.
+    pub number: Option<u64>,
+    /// The label, if the job has one.
+    pub label: Option<String>,
+    /// The number of cores, if the job sets it.
+    pub cores: Option<usize>,
+    /// The resources that the job needs, if it sets any.
+    pub needs: Vec<(String, u64)>,
+    /// The variables that are set for the job.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The working directory, if the job has one of its own.
+    pub folder: Option<PathBuf>,
+    /// The standard input.
+    pub stdin: Stdin,
     pub(crate) has_input_file: bool,
     pub(crate) output: Option<Output>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) retries: Option<u32>,
     pub(crate) prelude: Option<String>,
-    pub(crate) slot_marker: Option<OsString>,
-    pub(crate) confinement: Option<Arc<Confinement>>,
+    /// The marker that stands for the number of its slot.
+    pub slot_marker: Option<OsString>,
+    /// The rights and resources that it does without, if it does not follow the runner's setting.
+    pub confinement: Option<Arc<Confinement>>,
     data: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -137,6 +145,16 @@ brigade_sys::setters! {
     /// unlabeled jobs that run the same command in the same directory and environment.
     pub fn label(self, label: impl Into<String>) { self.label = Some(label.into()) }
 
+    /// Sets the number of cores it needs, at least 1.
+    pub fn cores(self, cores: usize) { self.cores = Some(cores) }
+
+    /// Adds an amount of a [resource](crate::Builder::resource) that the job takes while it runs,
+    /// instead of what the runner's setting says. Variables of its environment name what it has,
+    /// such as `BRIGADE_RESOURCE_GPU=0,3`.
+    pub fn needs(self, resource: impl Into<String>, amount: u64) {
+        self.needs.push((resource.into(), amount));
+    }
+
     /// Sets an environment variable, in addition to those of this process.
     pub fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) {
         self.environment.push((name.into(), value.into()));
@@ -219,6 +237,39 @@ impl Job {
         }
     }
 
+    /// Returns the words to execute, including the shell and the prelude.
+    pub(crate) fn words_on(&self, slot: usize) -> Vec<OsString> {
+        self.words_of(self.command_on(slot))
+    }
+
+    /// Returns a job that does the same with a single command, without a shell or prelude of its
+    /// own. Another machine may run it.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        let command = Command::Argv(self.words_of(self.command.clone()));
+        Self { command, shell: None, prelude: None, ..self.clone() }
+    }
+
+    /// Returns a job that does the same on the slot with this number, wherever it runs.
+    #[must_use]
+    pub fn on_slot(&self, slot: &str) -> Self {
+        Self { command: self.with_slot(slot), slot_marker: None, ..self.clone() }
+    }
+
+    fn words_of(&self, command: Command) -> Vec<OsString> {
+        let mut words = match command {
+            Command::Argv(words) => words,
+            Command::Shell(line) => {
+                vec![self.shell.clone().unwrap_or_else(|| SHELL.into()), "-c".into(), line]
+            }
+        };
+        if let Some(line) = &self.prelude {
+            let script = format!("{{\n{line}\n}} || exit\nexec \"$@\"");
+            words.splice(0..0, ["/bin/sh", "-c", &script, "sh"].map(OsString::from));
+        }
+        words
+    }
+
     /// Returns everything but the command that determines what the job does: its directory,
     /// variables, input, prelude and shell, in an encoding that is the same in every version of
     /// this library. Two jobs do the same if both their commands and these bytes are equal.
@@ -263,34 +314,9 @@ impl Job {
         bytes
     }
 
-    /// Returns the command if it does not depend on the slot.
-    pub fn fixed_command(&self) -> Option<&Command> {
-        self.slot_marker.is_none().then_some(&self.command)
-    }
-
     /// Returns the command.
     pub fn command(&self) -> &Command {
         &self.command
-    }
-
-    /// Returns `true` if it has a [`confinement`](Self::confinement) of its own.
-    pub fn is_confined(&self) -> bool {
-        self.confinement.is_some()
-    }
-
-    /// Returns the number that was set with [`number`](Self::number).
-    pub fn chosen_number(&self) -> Option<u64> {
-        self.number
-    }
-
-    /// Returns the working directory, if the job has one of its own.
-    pub fn folder_path(&self) -> Option<&Path> {
-        self.folder.as_deref()
-    }
-
-    /// Returns the label, if the job has one.
-    pub fn label_text(&self) -> Option<&str> {
-        self.label.as_deref()
     }
 
     /// Returns `true` if other jobs may wait for it to run.

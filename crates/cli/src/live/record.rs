@@ -66,8 +66,8 @@ impl LiveRecord {
         match event {
             Event::Started { number, job, attempt, slot, pid, .. } => {
                 let slot = *slot;
-                if let Some(label) = job.label_text().filter(|_| self.labels.len() < LABELS) {
-                    self.labels.insert(label.to_owned());
+                if let Some(label) = job.label.as_ref().filter(|_| self.labels.len() < LABELS) {
+                    self.labels.insert(label.clone());
                 }
                 let name = name_of(job, || job.command_on(slot));
                 let (number, attempt, pid) = (*number, *attempt, *pid);

@@ -38,7 +38,7 @@ fn value(event: &Event) -> Option<Value> {
     Some(match event {
         Event::Started { number, job, attempt, slot, host, pid, cores, at } => json!({
             "event": "started", "job": number, "command": job.command_on(*slot).to_string(),
-            "label": job.label_text(), "attempt": attempt, "slot": slot, "host": host.as_deref(), "pid": pid, "cores": cores,
+            "label": job.label, "attempt": attempt, "slot": slot, "host": host.as_deref(), "pid": pid, "cores": cores,
             "at": at.as_secs_f64(),
         }),
         Event::Retrying(outcome) => json!({
@@ -79,7 +79,7 @@ fn finished(outcome: &Outcome) -> Value {
     };
     json!({
         "event": "finished", "job": outcome.number, "command": outcome.command().to_string(),
-        "label": outcome.job.label_text(), "success": outcome.ending.is_success(),
+        "label": outcome.job.label, "success": outcome.ending.is_success(),
         "ending": outcome.ending.to_string(), "exit_code": exit_code, "signal": signal,
         "attempts": outcome.attempts, "slot": outcome.slot, "host": outcome.host.as_deref(), "cores": outcome.cores,
         "started": outcome.started.as_secs_f64(), "wall": outcome.wall.as_secs_f64(),

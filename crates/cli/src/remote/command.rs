@@ -84,13 +84,13 @@ impl RemoteCommand {
 
     /// Returns a job as nodes need it, without a time limit.
     pub(super) fn of(number: u64, job: &Job, settings: &Settings) -> Result<Self, String> {
-        if *job.standard_input() != runner::Stdin::Null {
+        if job.stdin != runner::Stdin::Null {
             return Err(
                 "it has standard input, which is not sent to nodes; let it read a file there"
                     .to_owned(),
             );
         }
-        if job.is_confined() {
+        if job.confinement.is_some() {
             return Err("it has a sandbox or limits, and nodes confine all jobs in one way: give \
                         them to `brigade node`"
                 .to_owned());
@@ -100,17 +100,14 @@ impl RemoteCommand {
             return Err("its command has no words".to_owned());
         };
         let bytes = |text: &OsStr| text.as_bytes().to_vec();
+        let environment = job.environment.iter();
         Ok(Self {
             number,
             words: words.iter().map(|word| bytes(word)).collect(),
-            environment: job
-                .environment()
-                .iter()
-                .map(|(name, value)| (bytes(name), bytes(value)))
-                .collect(),
-            folder: job.folder_path().map(|folder| bytes(folder.as_os_str())),
+            environment: environment.map(|(name, value)| (bytes(name), bytes(value))).collect(),
+            folder: job.folder.as_ref().map(|folder| bytes(folder.as_os_str())),
             creates_folder: settings.creates_folders,
-            slot_marker: job.slot_marker_text().map(bytes),
+            slot_marker: job.slot_marker.as_deref().map(bytes),
             limit: None,
             nice: settings.nice,
         })

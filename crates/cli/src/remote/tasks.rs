@@ -95,15 +95,13 @@ impl<'cluster> RemoteTasks<'cluster> {
     }
 
     fn requirements(&self, job: &Job) -> Requirements {
-        let cores = job.core_count().map(|cores| u32::try_from(cores).unwrap_or(u32::MAX));
+        let cores = job.cores.map(|cores| u32::try_from(cores).unwrap_or(u32::MAX));
         let needs = cores
             .or(self.settings.cores_per_job)
             .map_or_else(Requirements::new, Requirements::cores);
         let needs = self.settings.labels.iter().fold(needs.label(LABEL), Requirements::label);
-        let own: Vec<_> = job.needed().collect();
-        let usual = self.settings.needs.iter().map(|(name, amount)| (name.as_str(), *amount));
-        let named = if own.is_empty() { usual.collect() } else { own };
-        named.into_iter().fold(needs, |needs, (name, amount)| needs.resource(name, amount))
+        let named = if job.needs.is_empty() { &self.settings.needs } else { &job.needs };
+        named.iter().fold(needs, |needs, (name, amount)| needs.resource(name, *amount))
     }
 
     /// Submits an attempt again that another run has cancelled. Returns its end if it cannot be.

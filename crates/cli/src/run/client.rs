@@ -78,7 +78,7 @@ impl<'a> RunClient<'a> {
                 job = job.output(output);
             }
             let creates_folders = self.options.job.wd.is_some() && !self.options.is_remote();
-            if let Some(folder) = job.folder_path().filter(|_| creates_folders) {
+            if let Some(folder) = job.folder.as_ref().filter(|_| creates_folders) {
                 std::fs::create_dir_all(folder).map_err(|error| {
                     format!("cannot create the directory {}: {error}", folder.display())
                 })?;

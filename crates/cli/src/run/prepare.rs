@@ -216,7 +216,7 @@ fn failed(options: &Run) -> Result<Box<dyn Input>, Report> {
     let jobs = Joblog::failed(path)
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot read the joblog {}", path.display()))?;
-    let numbered = jobs.into_iter().map(|job| (job.chosen_number().unwrap_or_default(), job));
+    let numbered = jobs.into_iter().map(|job| (job.number.unwrap_or_default(), job));
     Ok(Box::new(ready(numbered)))
 }
 

@@ -71,7 +71,7 @@ pub(super) fn one_line(text: &str) -> String {
 
 /// Returns the label of a job, or else its command.
 pub(crate) fn name_of(job: &Job, command: impl FnOnce() -> Command) -> String {
-    job.label_text().map_or_else(|| command().to_string(), str::to_owned)
+    job.label.clone().unwrap_or_else(|| command().to_string())
 }
 
 /// Returns what a run waits for, and why.

@@ -134,14 +134,14 @@ impl Resume {
     /// parallel's only its number counts.
     pub fn has(&mut self, number: u64, job: &Job) -> bool {
         self.last = self.last.max(number);
-        let index = match (self.rule, job.fixed_command()) {
-            (Rule::Same, fixed) => {
-                let by_command = || match fixed.filter(|_| self.has_bare) {
-                    Some(command) => self.unfound(hash(&logged(command)), number),
-                    None if self.has_bare => {
+        let index = match self.rule {
+            Rule::Same => {
+                let by_command = || match &job.slot_marker {
+                    _ if !self.has_bare => None,
+                    None => self.unfound(hash(&logged(&job.command)), number),
+                    Some(_) => {
                         self.done.iter().position(|done| done.0 & 1 == 0 && done.1 == number)
                     }
-                    None => None,
                 };
                 self.unfound(full_hash(job_hash(job)), number).or_else(by_command)
             }

@@ -57,10 +57,8 @@ impl Record {
     pub(super) fn of(outcome: &Outcome) -> Self {
         let micros =
             |duration: std::time::Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let name = match outcome.job.label_text() {
-            Some(label) => label.to_owned(),
-            None => outcome.command().to_string(),
-        };
+        let name = outcome.job.label.clone();
+        let name = name.unwrap_or_else(|| outcome.command().to_string());
         Self {
             number: outcome.number,
             slot: outcome.slot,
