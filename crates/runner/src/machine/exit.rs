@@ -136,7 +136,7 @@ impl Machine {
         let is_now = self.settings.halt.is_some_and(|halt| halt.when == HaltWhen::Now);
         if is_now {
             for slot in 0..self.slots.len() {
-                self.terminate(slot, EndCause::Stopped);
+                self.terminate(slot);
             }
         }
         // Without a known total, the client may have more jobs.

@@ -130,13 +130,13 @@ impl Machine {
         });
     }
 
-    /// Sends SIGTERM to the attempt on a slot, and SIGKILL after the grace.
-    pub(super) fn terminate(&mut self, slot: usize, cause: EndCause) {
+    /// Stops the attempt on a slot: sends SIGTERM to it, and SIGKILL after the grace.
+    pub(super) fn terminate(&mut self, slot: usize) {
         let Some(running) = self.slots[slot].as_mut().filter(|running| running.ending.is_none())
         else {
             return;
         };
-        running.ending = Some(cause);
+        running.ending = Some(EndCause::Stopped);
         running.escalation.skip_to(self.now, EndAttempt::Terminate);
         running.update_timer(&mut self.timers, slot);
         self.actions.push(Action::Signal(slot, Signal::Terminate));
@@ -147,7 +147,7 @@ impl Machine {
         let is_it = |running: &Running| running.attempt.number == number;
         let slot = self.slots.iter().position(|running| running.as_ref().is_some_and(is_it));
         if let Some(slot) = slot {
-            self.terminate(slot, EndCause::Stopped);
+            self.terminate(slot);
         }
     }
 
