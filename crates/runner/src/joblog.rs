@@ -127,12 +127,11 @@ impl Joblog {
 
     fn resume_with(path: &Path, rule: Rule) -> Result<(Self, Resume), ResumeError> {
         let mut file = open_alone(path)?;
-        let resume = Resume::read(&file, rule)?;
-        let whole = resume::whole_lines(&file)?;
-        if whole < file.metadata()?.len() {
-            file.set_len(whole)?;
+        let (resume, length) = Resume::read(&file, rule)?;
+        if length < file.metadata()?.len() {
+            file.set_len(length)?;
         }
-        if whole == 0 {
+        if length == 0 {
             file.write_all(HEADER.as_bytes())?;
         }
         Ok((Self { file }, resume))

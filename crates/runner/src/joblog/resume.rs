@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Seek};
 use std::os::unix::ffi::OsStringExt;
 
 use super::{BATCH, job_hash};
@@ -46,13 +46,13 @@ pub(super) enum Rule {
 }
 
 impl Resume {
-    /// Reads a log.
-    pub(super) fn read(file: &File, rule: Rule) -> Result<Self, ResumeError> {
+    /// Reads a log. Also returns the length of its complete lines.
+    pub(super) fn read(file: &File, rule: Rule) -> Result<(Self, u64), ResumeError> {
         let mut done = Vec::new();
         let mut numbers = BTreeSet::new();
         let mut has_bare = false;
         let mut failures: BTreeMap<u64, u32> = BTreeMap::new();
-        let batch = entries(file, |entry| {
+        let (batch, length) = entries(file, |entry| {
             if !entry.is_success {
                 *failures.entry(entry.number).or_default() += 1;
             }
@@ -77,7 +77,9 @@ impl Resume {
         done.dedup();
         done.shrink_to_fit();
         let found = vec![false; done.len()];
-        Ok(Self { rule, done, has_bare, found, last: 0, batch, failures, is_continued: true })
+        let is_continued = true;
+        let resume = Self { rule, done, has_bare, found, last: 0, batch, failures, is_continued };
+        Ok((resume, length))
     }
 
     /// Returns the number of jobs that are done.
@@ -201,19 +203,23 @@ pub(super) fn failed(file: &File) -> Result<Vec<Job>, ResumeError> {
     Ok(failed.into_iter().map(job).collect())
 }
 
-/// Passes the entries of a log to `take`. Returns the batch that the header names.
-fn entries(file: &File, mut take: impl FnMut(Entry<'_>)) -> Result<Option<String>, ResumeError> {
-    let mut batch = None;
-    let whole = whole_lines(file)?;
+/// Passes the entries of a log to `take`. Returns the batch that the header names, and the length
+/// of the complete lines. The rest was cut short when its writer was killed.
+fn entries(
+    file: &File,
+    mut take: impl FnMut(Entry<'_>),
+) -> Result<(Option<String>, u64), ResumeError> {
+    let (mut batch, mut length) = (None, 0);
     let mut reader = BufReader::new(file);
     reader.rewind()?;
-    let mut reader = reader.take(whole);
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();
-        if reader.read_until(b'\n', &mut bytes)? == 0 {
+        let read = reader.read_until(b'\n', &mut bytes)?;
+        if !bytes.ends_with(b"\n") {
             break;
         }
+        length += read as u64;
         let bytes = bytes.trim_ascii_end();
         if line == 1 && bytes.starts_with(b"Seq\t") {
             let header = String::from_utf8_lossy(bytes);
@@ -224,7 +230,7 @@ fn entries(file: &File, mut take: impl FnMut(Entry<'_>)) -> Result<Option<String
         let wrong = || ResumeError::Format { line, text: text() };
         take(Entry::parse(bytes).ok_or_else(wrong)?);
     }
-    Ok(batch)
+    Ok((batch, length))
 }
 
 /// One line of a log, written by GNU parallel or by us.
@@ -255,26 +261,6 @@ impl<'a> Entry<'a> {
             .and_then(|(_, hash)| u64::from_str_radix(hash, 16).ok());
         Some(Self { number, is_success: exit == 0 && signal == 0, command, job_hash })
     }
-}
-
-/// Returns the length of the complete lines of a log. The rest was cut short when its writer was
-/// killed.
-pub(super) fn whole_lines(file: &File) -> io::Result<u64> {
-    const STEP: u64 = 4096;
-    let mut file = file;
-    let mut end = file.metadata()?.len();
-    let mut piece = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(STEP);
-        file.seek(SeekFrom::Start(start))?;
-        piece.clear();
-        file.take(end - start).read_to_end(&mut piece)?;
-        if let Some(last) = piece.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(start + last as u64 + 1);
-        }
-        end = start;
-    }
-    Ok(0)
 }
 
 /// Returns a command as it is in a log.
