@@ -90,14 +90,14 @@ impl RemoteRun {
 
     /// Takes from the log of an earlier run what belongs to its batch.
     pub(crate) fn resume(&mut self, resume: &Resume, joblog: Option<&Path>) {
-        self.settings.failures.clone_from(resume.failures());
+        self.settings.failures.clone_from(&resume.failures);
         if self.is_named {
             return;
         }
-        match (resume.batch(), joblog) {
-            (Some(batch), _) => batch.clone_into(&mut self.batch),
+        match (&resume.batch, joblog) {
+            (Some(batch), _) => self.batch.clone_from(batch),
             // Of a run on this machine. Runs that continue it agree on the file.
-            (None, Some(joblog)) if resume.is_continued() => {
+            (None, Some(joblog)) if resume.is_continued => {
                 if let Some(name) = name_of_file(joblog) {
                     self.batch = name;
                 }

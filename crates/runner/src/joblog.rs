@@ -78,7 +78,7 @@ impl Joblog {
     }
 
     /// Creates a log like [`create`](Self::create), with the name of the batch in which the jobs
-    /// run on a cluster. [`Resume::batch`] returns it.
+    /// run on a cluster. [`Resume::batch`] has it.
     ///
     /// # Errors
     /// As [`create`](Self::create).

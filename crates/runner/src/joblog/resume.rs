@@ -27,10 +27,12 @@ pub struct Resume {
     found: Vec<bool>,
     /// The highest number of a job in the list.
     last: u64,
-    batch: Option<String>,
-    /// The number of failures of each job that is in the log as failed, by the number of the job.
-    failures: BTreeMap<u64, u32>,
-    is_continued: bool,
+    /// The name of the batch in which the jobs ran on a cluster.
+    pub batch: Option<String>,
+    /// The number of failures of each job that has failed, by the number of the job.
+    pub failures: BTreeMap<u64, u32>,
+    /// `true` if it was read from the log of an earlier run.
+    pub is_continued: bool,
 }
 
 /// The jobs of a log that do not run again.
@@ -85,21 +87,6 @@ impl Resume {
     /// Returns the number of jobs that are done.
     pub fn count(&self) -> u64 {
         self.done.len() as u64
-    }
-
-    /// Returns the name of the batch in which the jobs ran on a cluster.
-    pub fn batch(&self) -> Option<&str> {
-        self.batch.as_deref()
-    }
-
-    /// Returns the number of failures of each job that has failed, by the number of the job.
-    pub fn failures(&self) -> &BTreeMap<u64, u32> {
-        &self.failures
-    }
-
-    /// Returns `true` if it was read from the log of an earlier run.
-    pub fn is_continued(&self) -> bool {
-        self.is_continued
     }
 
     /// Forgets which jobs are done.

@@ -75,11 +75,11 @@ fn a_log_names_its_batch_and_counts_failures() {
         writeln!(log, "4\ta\t1.000\t0.1\t0\t5\t{exit}\t0\techo b").expect("memory");
     }
     let resume = read(&log).expect("valid");
-    assert_eq!((resume.batch(), resume.count()), (Some("run-7"), 1));
-    assert_eq!(resume.failures(), &BTreeMap::from([(4, 2)]));
+    assert_eq!((resume.batch.as_deref(), resume.count()), (Some("run-7"), 1));
+    assert_eq!(resume.failures, BTreeMap::from([(4, 2)]));
     let redo = resume.redo();
-    assert_eq!((redo.batch(), redo.count(), redo.is_continued()), (Some("run-7"), 0, true));
-    assert_eq!(read(HEADER.as_bytes()).expect("valid").batch(), None);
+    assert_eq!((redo.batch.as_deref(), redo.count(), redo.is_continued), (Some("run-7"), 0, true));
+    assert_eq!(read(HEADER.as_bytes()).expect("valid").batch, None);
 }
 
 #[test]
