@@ -10,8 +10,7 @@
 
 mod resume;
 
-pub use resume::Resume;
-use resume::Rule;
+pub use resume::{Resume, ResumeRule};
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -69,27 +68,14 @@ const SIGKILL: i32 = 9;
 
 impl Joblog {
     /// Creates a log, or removes the lines of an existing one. No other run can write to it
-    /// meanwhile.
+    /// meanwhile. If the jobs run on a cluster, it has the name of their [batch](Resume::batch).
     ///
     /// # Errors
     /// Returns an error if the file cannot be written, or another run writes to it.
-    pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::create_with(path.as_ref(), HEADER)
-    }
-
-    /// Creates a log like [`create`](Self::create), with the name of the batch in which the jobs
-    /// run on a cluster. [`Resume::batch`] has it.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_for_batch(path: impl AsRef<Path>, batch: &str) -> io::Result<Self> {
-        let header = format!("{}{BATCH}{batch}\n", HEADER.trim_end());
-        Self::create_with(path.as_ref(), &header)
-    }
-
-    fn create_with(path: &Path, header: &str) -> io::Result<Self> {
-        let mut file = create_alone(path)?;
-        file.write_all(header.as_bytes())?;
+    pub fn create(path: impl AsRef<Path>, batch: Option<&str>) -> io::Result<Self> {
+        let mut file = create_alone(path.as_ref())?;
+        let batch = batch.map(|batch| format!("{BATCH}{batch}")).unwrap_or_default();
+        file.write_all(format!("{}{batch}\n", HEADER.trim_end()).as_bytes())?;
         Ok(Self { file })
     }
 
@@ -100,20 +86,26 @@ impl Joblog {
     /// Returns an error if the file cannot be read and written, another run writes to it, or it is
     /// not a log.
     pub fn resume(path: impl AsRef<Path>) -> Result<(Self, Resume), ResumeError> {
-        Self::resume_with(path.as_ref(), Rule::Same)
+        Self::resume_with(path, ResumeRule::Same)
     }
 
-    /// Opens a log as [`resume`](Self::resume) does, but recognizes jobs by their numbers alone, as
-    /// GNU parallel does. With `failed_too`, jobs that have failed do not run again either.
+    /// Opens a log as [`resume`](Self::resume) does, with another rule of what is done.
     ///
     /// # Errors
     /// As [`resume`](Self::resume).
-    pub fn resume_by_number(
+    pub fn resume_with(
         path: impl AsRef<Path>,
-        failed_too: bool,
+        rule: ResumeRule,
     ) -> Result<(Self, Resume), ResumeError> {
-        let rule = if failed_too { Rule::AllNumbers } else { Rule::SucceededNumbers };
-        Self::resume_with(path.as_ref(), rule)
+        let mut file = open_alone(path.as_ref())?;
+        let (resume, length) = Resume::read(&file, rule)?;
+        if length < file.metadata()?.len() {
+            file.set_len(length)?;
+        }
+        if length == 0 {
+            file.write_all(HEADER.as_bytes())?;
+        }
+        Ok((Self { file }, resume))
     }
 
     /// Returns the jobs that have failed at last, made of the commands in a log. Their directories,
@@ -123,18 +115,6 @@ impl Joblog {
     /// Returns an error if the file cannot be read, or is not a log.
     pub fn failed(path: impl AsRef<Path>) -> Result<Vec<Job>, ResumeError> {
         resume::failed(&File::open(path)?)
-    }
-
-    fn resume_with(path: &Path, rule: Rule) -> Result<(Self, Resume), ResumeError> {
-        let mut file = open_alone(path)?;
-        let (resume, length) = Resume::read(&file, rule)?;
-        if length < file.metadata()?.len() {
-            file.set_len(length)?;
-        }
-        if length == 0 {
-            file.write_all(HEADER.as_bytes())?;
-        }
-        Ok((Self { file }, resume))
     }
 
     /// Appends the line of a job that is over. A job that never started has none.

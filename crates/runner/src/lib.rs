@@ -91,7 +91,7 @@ pub use forecast::{Forecast, MIN_JOBS_FOR_FORECAST};
 pub use halt::{Halt, HaltOn, HaltWhen, Threshold};
 pub use input_block::InputBlock;
 pub use job::{Command, INPUT_FILE, Job, Stdin, quote};
-pub use joblog::{Joblog, Resume};
+pub use joblog::{Joblog, Resume, ResumeRule};
 pub use limit::{Limit, MIN_JOBS_FOR_MEDIAN};
 pub use outcome::{Ending, Outcome, StartFailure};
 pub use output::{DEFAULT_TAIL, Output};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use brigade::cores::{Policy, Smt};
 use brigade::runner::{
-    self, Builder, Job, Joblog, Output, Resume, Runner, Stopper, check_duplicates,
+    self, Builder, Job, Joblog, Output, Resume, ResumeRule, Runner, Stopper, check_duplicates,
 };
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
@@ -252,12 +252,15 @@ pub(super) fn joblog(
     };
     let cannot = |what: &str| format!("cannot {what} the joblog {}", path.display());
     if options.resume || options.resume_failed || options.retry_failed {
-        let opened = if options.is_gnu() {
-            Joblog::resume_by_number(path, !options.resume_failed)
+        let rule = if !options.is_gnu() {
+            ResumeRule::Same
+        } else if options.resume_failed {
+            ResumeRule::SucceededNumbers
         } else {
-            Joblog::resume(path)
+            ResumeRule::AllNumbers
         };
-        let (joblog, resume) = opened.into_diagnostic().wrap_err_with(|| cannot("resume from"))?;
+        let opened = Joblog::resume_with(path, rule).into_diagnostic();
+        let (joblog, resume) = opened.wrap_err_with(|| cannot("resume from"))?;
         if options.retry_failed {
             return Ok((resume.redo(), Some(joblog)));
         }
@@ -265,11 +268,8 @@ pub(super) fn joblog(
         return Ok((resume, Some(joblog)));
     }
     check(&Resume::default())?;
-    let created = match batch {
-        Some(batch) => Joblog::create_for_batch(path, batch),
-        None => Joblog::create(path),
-    };
-    let joblog = created.into_diagnostic().wrap_err_with(|| cannot("write"))?;
+    let created = Joblog::create(path, batch).into_diagnostic();
+    let joblog = created.wrap_err_with(|| cannot("write"))?;
     Ok((Resume::default(), Some(joblog)))
 }
 

@@ -17,7 +17,7 @@ use crate::job::{Command, Job};
 /// shrunk in between. Each success counts for one job.
 #[derive(Debug, Clone, Default)]
 pub struct Resume {
-    rule: Rule,
+    rule: ResumeRule,
     /// The hash of each job and its number, sorted. In a log of ours the hash covers everything the
     /// job did, and its lowest bit is set; in one of GNU parallel's it covers the command.
     done: Vec<(u64, u64)>,
@@ -37,19 +37,21 @@ pub struct Resume {
 
 /// The jobs of a log that do not run again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Rule {
-    /// Those that have succeeded.
+pub enum ResumeRule {
+    /// Those that have succeeded, recognized by what they do.
     #[default]
     Same,
-    /// Those with the number of one that has succeeded, whatever they do.
+    /// Those with the number of one that has succeeded, whatever they do, as with GNU parallel's
+    /// `--resume-failed`.
     SucceededNumbers,
-    /// Those with the number of one that is in the log, whatever they do.
+    /// Those with the number of one that is in the log, whatever they do, as with GNU parallel's
+    /// `--resume`.
     AllNumbers,
 }
 
 impl Resume {
     /// Reads a log. Also returns the length of its complete lines.
-    pub(super) fn read(file: &File, rule: Rule) -> Result<(Self, u64), ResumeError> {
+    pub(super) fn read(file: &File, rule: ResumeRule) -> Result<(Self, u64), ResumeError> {
         let mut done = Vec::new();
         let mut numbers = BTreeSet::new();
         let mut has_bare = false;
@@ -59,17 +61,17 @@ impl Resume {
                 *failures.entry(entry.number).or_default() += 1;
             }
             match rule {
-                Rule::Same if entry.is_success => {
+                ResumeRule::Same if entry.is_success => {
                     let known = entry.job_hash.map_or_else(|| hash(entry.command), full_hash);
                     has_bare |= entry.job_hash.is_none();
                     done.push((known, entry.number));
                 }
-                Rule::Same => {}
-                Rule::SucceededNumbers if !entry.is_success => {
+                ResumeRule::Same => {}
+                ResumeRule::SucceededNumbers if !entry.is_success => {
                     // A failure may come after a success.
                     numbers.remove(&entry.number);
                 }
-                Rule::SucceededNumbers | Rule::AllNumbers => {
+                ResumeRule::SucceededNumbers | ResumeRule::AllNumbers => {
                     numbers.insert(entry.number);
                 }
             }
@@ -124,7 +126,7 @@ impl Resume {
     pub fn has(&mut self, number: u64, job: &Job) -> bool {
         self.last = self.last.max(number);
         let index = match self.rule {
-            Rule::Same => {
+            ResumeRule::Same => {
                 let by_command = || match &job.slot_marker {
                     _ if !self.has_bare => None,
                     None => self.unfound(hash(&logged(&job.command)), number),
@@ -166,7 +168,7 @@ impl Resume {
     pub fn check(&self) -> Result<(), ResumeError> {
         let lost = self.done.iter().zip(&self.found).filter(|(_, found)| !**found);
         let replaced = lost.map(|((_, number), _)| *number).filter(|number| *number <= self.last);
-        match replaced.min().filter(|_| self.rule == Rule::Same) {
+        match replaced.min().filter(|_| self.rule == ResumeRule::Same) {
             Some(number) => Err(ResumeError::Changed { number }),
             None => Ok(()),
         }

@@ -78,7 +78,7 @@ fn a_log_that_only_the_children_of_a_killed_run_hold_is_awaited() {
     output.read_line(&mut line).expect("its output");
     assert_eq!(line, "locked\n");
     thread::scope(|scope| {
-        let opening = scope.spawn(|| Joblog::create(&log).map(drop));
+        let opening = scope.spawn(|| Joblog::create(&log, None).map(drop));
         drop(child.stdin.take());
         opening.join().expect("no panic").expect("a log that is free again");
     });
@@ -157,8 +157,8 @@ fn failures_run_again_and_a_changed_list_does_not() {
 fn a_log_has_one_writer_and_no_line_of_a_job_that_never_started() -> io::Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("log");
-    let mut joblog = Joblog::create(&path)?;
-    let error = Joblog::create(&path).expect_err("in use");
+    let mut joblog = Joblog::create(&path, None)?;
+    let error = Joblog::create(&path, None).expect_err("in use");
     assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
     assert!(matches!(Joblog::resume(&path), Err(ResumeError::File(_))));
     let halt = "now,fail=1".parse().expect("valid");
@@ -170,7 +170,7 @@ fn a_log_has_one_writer_and_no_line_of_a_job_that_never_started() -> io::Result<
     assert_eq!(fs::read_to_string(&path)?.lines().count(), 2);
     drop(joblog);
     // A new log begins with nothing.
-    Joblog::create(&path)?;
+    Joblog::create(&path, None)?;
     assert_eq!(fs::read_to_string(&path)?.lines().count(), 1);
     Ok(())
 }

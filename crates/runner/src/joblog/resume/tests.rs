@@ -11,7 +11,7 @@ const HEADER: &str = super::super::HEADER;
 fn read(text: &[u8]) -> Result<Resume, ResumeError> {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(text).expect("disk");
-    Resume::read(file.as_file(), Rule::Same).map(|(resume, _)| resume)
+    Resume::read(file.as_file(), ResumeRule::Same).map(|(resume, _)| resume)
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn jobs_are_found_wherever_they_are() {
 #[test]
 fn a_log_names_its_batch_and_counts_failures() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    drop(super::super::Joblog::create_for_batch(file.path(), "run-7").expect("disk"));
+    drop(super::super::Joblog::create(file.path(), Some("run-7")).expect("disk"));
     let mut log = std::fs::read(file.path()).expect("disk");
     for exit in [1, 0, 2] {
         writeln!(log, "4\ta\t1.000\t0.1\t0\t5\t{exit}\t0\techo b").expect("memory");
@@ -87,9 +87,10 @@ fn numbers_may_decide_alone() {
     let log = "1\t:\t1\t1\t0\t5\t0\t0\ta\n2\t:\t1\t1\t0\t5\t1\t0\tb\n";
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(log.as_bytes()).expect("disk");
-    for (rule, expected) in
-        [(Rule::SucceededNumbers, [true, false, false]), (Rule::AllNumbers, [true, true, false])]
-    {
+    for (rule, expected) in [
+        (ResumeRule::SucceededNumbers, [true, false, false]),
+        (ResumeRule::AllNumbers, [true, true, false]),
+    ] {
         let (mut resume, _) = Resume::read(file.as_file(), rule).expect("valid");
         let other = Job::shell("other");
         assert_eq!([1, 2, 3].map(|number| resume.has(number, &other)), expected);
