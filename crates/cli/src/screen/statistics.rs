@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use brigade::runner::{Event, Forecast, Need, Outcome, Runner};
+use brigade::runner::{Event, Need, Outcome, Runner};
 
 use super::hosts::HostStatistics;
 use super::text::{name_of, one_line};
@@ -27,7 +27,9 @@ pub(crate) struct Statistics {
     /// `true` if the jobs run on a cluster, where neither slots nor cores say how many run.
     pub(crate) is_remote: bool,
     pub(super) hosts: HostStatistics,
-    forecast: Forecast,
+    /// Time that all finished jobs took, and the numbers of their cores, each added up.
+    wall: Duration,
+    widths: u64,
     /// The slowest jobs with their durations, slowest first.
     pub(crate) slowest: Vec<(Duration, u64, String)>,
     pub(crate) failures: Vec<Failure>,
@@ -72,6 +74,8 @@ pub(crate) struct Failure {
     pub(crate) last_lines: Vec<String>,
 }
 
+/// The minimum number of finished jobs for an estimate. The original runner waits for as many.
+const MIN_JOBS_FOR_FORECAST: u64 = 5;
 /// Number of slowest jobs and number of failures listed in the summary.
 const NAMED: usize = 5;
 /// Number of lines repeated from the output of a failed job.
@@ -79,11 +83,10 @@ const LAST_LINES: usize = 5;
 
 impl Statistics {
     pub(crate) fn new(runner: &Runner, is_remote: bool) -> Self {
-        let (slots, cores) = (runner.slots(), runner.cores());
         Self {
             start: Instant::now(),
-            cores: cores.get(),
-            slots: slots.get(),
+            cores: runner.cores().get(),
+            slots: runner.slots().get(),
             is_pinned: runner.is_pinned(),
             succeeded: 0,
             failed: 0,
@@ -92,7 +95,8 @@ impl Statistics {
             need: None,
             is_remote,
             hosts: HostStatistics::default(),
-            forecast: Forecast::new(slots, cores),
+            wall: Duration::ZERO,
+            widths: 0,
             slowest: Vec::new(),
             failures: Vec::new(),
             leased: Duration::ZERO,
@@ -147,7 +151,8 @@ impl Statistics {
 
     fn finished(&mut self, outcome: &Outcome) {
         self.attempt_ended(outcome);
-        self.forecast.finished(outcome.wall, outcome.cores.len().max(1));
+        self.wall += outcome.wall;
+        self.widths += outcome.cores.len().max(1) as u64;
         let is_slow = |(wall, ..): &(Duration, u64, String)| outcome.wall > *wall;
         if self.slowest.len() < NAMED || self.slowest.last().is_some_and(is_slow) {
             self.slowest.push((outcome.wall, outcome.number, name(outcome)));
@@ -205,7 +210,30 @@ impl Statistics {
         }
         let begun = self.finished_count() + self.running.len() as u64;
         let ages = self.running.values().map(|running| running.since.elapsed());
-        self.forecast.rest(self.total()?.saturating_sub(begun), ages)
+        self.forecast(self.total()?.saturating_sub(begun), ages)
+    }
+
+    /// Returns the estimated time for `waiting` jobs and the running ones, which have run for
+    /// `ages` so far, from the durations of finished jobs. Returns `None` before
+    /// [`MIN_JOBS_FOR_FORECAST`] jobs have finished.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate is good for two digits at most")]
+    fn forecast(&self, waiting: u64, ages: impl IntoIterator<Item = Duration>) -> Option<Duration> {
+        let finished = self.finished_count();
+        if finished < MIN_JOBS_FOR_FORECAST {
+            return None;
+        }
+        let mean = self.wall.div_f64(finished as f64);
+        let rests: Vec<f64> =
+            ages.into_iter().map(|age| mean.saturating_sub(age).as_secs_f64()).collect();
+        let mean = mean.as_secs_f64();
+        let work = mean * waiting as f64 + rests.iter().sum::<f64>();
+        let width = self.widths as f64 / finished as f64;
+        // Narrow jobs are limited by the slots, wide ones by the cores. No job is divided: slots
+        // without one do not help at the end.
+        let at_once = (self.cores as f64 / width).min(self.slots as f64);
+        let at_once = at_once.min(waiting as f64 + rests.len() as f64).max(1.0);
+        let longest = rests.into_iter().fold(if waiting > 0 { mean } else { 0.0 }, f64::max);
+        Duration::try_from_secs_f64((work / at_once).max(longest)).ok()
     }
 
     /// Returns the fraction of the cores' time (of the slots' time if jobs are not pinned) that was
@@ -225,4 +253,49 @@ impl Statistics {
 
 fn name(outcome: &Outcome) -> String {
     one_line(&name_of(&outcome.job, || outcome.command()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(jobs: u64, width: u64) -> Statistics {
+        let runner = Runner::builder().unpinned().jobs(4).build().expect("possible");
+        let mut statistics = Statistics::new(&runner, false);
+        statistics.succeeded = jobs;
+        statistics.wall = Duration::from_secs(8 * jobs);
+        statistics.widths = jobs * width;
+        statistics
+    }
+
+    #[test]
+    fn four_results_are_too_few_for_a_forecast() {
+        assert_eq!(after(4, 1).forecast(10, []), None);
+    }
+
+    #[test]
+    fn wide_jobs_take_the_cores_of_others() {
+        let seconds = |width| after(5, width).forecast(10, []).map(|rest| rest.as_secs());
+        assert_eq!(seconds(1), Some(20));
+        assert_eq!(seconds(2), Some(40));
+        assert_eq!(seconds(4), Some(80));
+    }
+
+    #[test]
+    fn running_jobs_count_with_their_remaining_time() {
+        let ages = [2, 20].map(Duration::from_secs);
+        assert_eq!(after(5, 4).forecast(0, ages), Some(Duration::from_secs(6)));
+    }
+
+    #[test]
+    fn the_last_jobs_take_as_long_as_one() {
+        let rest = |waiting, ages: &[u64]| {
+            let ages = ages.iter().copied().map(Duration::from_secs);
+            after(5, 1).forecast(waiting, ages).map(|rest| rest.as_secs())
+        };
+        assert_eq!(rest(0, &[1]), Some(7));
+        assert_eq!(rest(0, &[1, 7]), Some(7));
+        assert_eq!(rest(1, &[]), Some(8));
+        assert_eq!(rest(1, &[7, 7, 7, 7]), Some(8));
+    }
 }
