@@ -17,13 +17,6 @@ pub(crate) enum Status {
     VersionNotSupported,
 }
 
-/// The body of a response and its type.
-#[derive(Debug)]
-pub(crate) struct ResponseBody {
-    pub(crate) media_type: &'static str,
-    pub(crate) bytes: Vec<u8>,
-}
-
 impl Status {
     /// Returns the line of the protocol and, for errors, a text for people.
     fn texts(self) -> (&'static str, &'static str) {
@@ -57,29 +50,28 @@ impl Status {
     }
 }
 
-/// Encodes a whole response.
-pub(crate) fn encode(body: &ResponseBody, policy: &str, with_body: bool) -> Arc<[u8]> {
-    let mut bytes = head(Status::Ok, body.media_type, policy);
-    bytes.extend(format!("Content-Length: {}\r\n\r\n", body.bytes.len()).as_bytes());
+/// Encodes a whole response with a body of this type, under this security policy.
+pub(crate) fn encode(
+    status: Status,
+    (media_type, policy): (&str, &str),
+    body: &str,
+    with_body: bool,
+) -> Arc<[u8]> {
+    let mut bytes = head(status, media_type, policy);
+    if status == Status::MethodNotAllowed {
+        bytes.extend(b"Allow: GET, HEAD\r\n");
+    }
+    bytes.extend(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
     if with_body {
-        bytes.extend(&body.bytes);
+        bytes.extend(body.as_bytes());
     }
     bytes.into()
 }
 
 /// Encodes the response for an error.
 pub(crate) fn encode_error(status: Status, with_body: bool) -> Arc<[u8]> {
-    let mut bytes = head(status, TEXT, NO_CONTENT_POLICY);
-    let text = status.texts().1;
-    if status == Status::MethodNotAllowed {
-        bytes.extend(b"Allow: GET, HEAD\r\n");
-    }
-    bytes.extend(format!("Content-Length: {}\r\n\r\n", text.len() + 1).as_bytes());
-    if with_body {
-        bytes.extend(text.as_bytes());
-        bytes.push(b'\n');
-    }
-    bytes.into()
+    let text = format!("{}\n", status.texts().1);
+    encode(status, (TEXT, NO_CONTENT_POLICY), &text, with_body)
 }
 
 /// Encodes the head of a response whose body ends with the connection.
@@ -104,7 +96,7 @@ fn head(status: Status, media_type: &str, policy: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-const TEXT: &str = "text/plain; charset=utf-8";
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The policy of everything that is not the page.
 pub(crate) const NO_CONTENT_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::host;
 use crate::page;
 use crate::request::{Method, RoutedRequest};
-use crate::response::{self, NO_CONTENT_POLICY, ResponseBody, Status};
+use crate::response::{self, NO_CONTENT_POLICY, Status};
 use crate::source::{Source, Terms};
 
 /// The resources of a server.
@@ -56,42 +56,40 @@ impl Site {
         local: IpAddr,
         accepts_followers: bool,
     ) -> Answer {
-        let method = request.as_ref().map_or(Method::Get, |request| request.method);
-        let with_body = method == Method::Get;
-        Answer::Response(match request.and_then(|request| self.route(&request, local)) {
-            Ok(Content::Events) if !with_body => response::encode_stream_head().into(),
-            Ok(Content::Events) if accepts_followers => return Answer::Events(self.begin_events()),
-            Ok(Content::Events) => response::encode_error(Status::Busy, with_body),
-            Ok(Content::Body(body, policy)) => response::encode(&body, policy, with_body),
-            Err(status) => response::encode_error(status, with_body),
-        })
+        let with_body = !request.as_ref().is_ok_and(|request| request.method == Method::Head);
+        request
+            .and_then(|request| self.route(&request, local, accepts_followers))
+            .unwrap_or_else(|status| Answer::Response(response::encode_error(status, with_body)))
     }
 
-    fn route(&self, request: &RoutedRequest, local: IpAddr) -> Result<Content, Status> {
+    fn route(
+        &self,
+        request: &RoutedRequest,
+        local: IpAddr,
+        accepts_followers: bool,
+    ) -> Result<Answer, Status> {
         if !host::is_own(&request.host, local, &self.names) {
             return Err(Status::ForeignHost);
         }
-        let body = |media_type, bytes| {
-            Content::Body(ResponseBody { media_type, bytes }, NO_CONTENT_POLICY)
-        };
-        if let Some(worker) = request.path.strip_prefix("/stack/") {
-            return Ok(body("text/plain; charset=utf-8", self.stack(worker)?.into_bytes()));
-        }
-        Ok(match request.path.as_str() {
-            "/" => {
-                let bytes = page::HTML.as_bytes().to_vec();
-                Content::Body(
-                    ResponseBody { media_type: "text/html; charset=utf-8", bytes },
-                    page::POLICY,
-                )
-            }
-            "/snapshot.json" => body("application/json", json(&self.snapshot()?)?.into_bytes()),
+        let with_body = request.method == Method::Get;
+        let (media_type, body, policy) = match request.path.as_str() {
+            "/" => ("text/html; charset=utf-8", page::HTML.to_owned(), page::POLICY),
+            "/snapshot.json" => ("application/json", json(&self.snapshot()?)?, NO_CONTENT_POLICY),
             "/metrics" => {
-                body(PROMETHEUS_MEDIA_TYPE, prometheus_text(&[self.snapshot()?]).into_bytes())
+                (PROMETHEUS_MEDIA_TYPE, prometheus_text(&[self.snapshot()?]), NO_CONTENT_POLICY)
             }
-            "/events" => Content::Events,
-            _ => return Err(Status::NotFound),
-        })
+            "/events" if !with_body => {
+                return Ok(Answer::Response(response::encode_stream_head().into()));
+            }
+            "/events" if accepts_followers => return Ok(Answer::Events(self.begin_events())),
+            "/events" => return Err(Status::Busy),
+            path => {
+                let worker = path.strip_prefix("/stack/").ok_or(Status::NotFound)?;
+                (response::TEXT, self.stack(worker)?, NO_CONTENT_POLICY)
+            }
+        };
+        let encoded = response::encode(Status::Ok, (media_type, policy), &body, with_body);
+        Ok(Answer::Response(encoded))
     }
 
     /// Returns the beginning of a stream of events: the head, the description of the process, and
@@ -140,12 +138,6 @@ impl Site {
             }
         }
     }
-}
-
-/// The content of a resource, and its security policy.
-enum Content {
-    Body(ResponseBody, &'static str),
-    Events,
 }
 
 fn json(value: &impl Serialize) -> Result<String, Status> {
