@@ -76,7 +76,8 @@ pub struct Failure {
     pub kind: FailureKind,
     /// Text of the error, at most 200 bytes.
     pub text: String,
-    /// Worker that ran the task, in the form `3.1` (slot and generation); empty if none did.
+    /// Worker that ran the task, in the form `3.1` (slot and generation), or `3` for a slot of a
+    /// runner; empty if none did.
     pub worker: String,
     /// Time since the failure.
     #[serde(with = "seconds")]

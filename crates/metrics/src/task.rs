@@ -14,7 +14,7 @@ pub struct SlowTask {
     pub task: u64,
     /// Label of the task, or empty.
     pub label: String,
-    /// Worker that ran it, in the form `3.1` (slot and generation).
+    /// Worker that ran it, in the form `3.1` (slot and generation), or `3` for a slot of a runner.
     pub worker: String,
     /// Time for which it ran.
     #[serde(with = "seconds")]

@@ -147,16 +147,7 @@ impl LiveRecord {
         snapshot.workers.resize_with(self.slots + 1, WorkerSnapshot::default);
         // Slots count from 1.
         snapshot.workers.remove(0);
-        for task in &mut snapshot.slowest {
-            without_generation(&mut task.worker);
-        }
-        for failure in &mut snapshot.recent_failures {
-            without_generation(&mut failure.worker);
-        }
         for (slot, worker) in (1..).zip(&mut snapshot.workers) {
-            for task in &mut worker.slowest {
-                without_generation(&mut task.worker);
-            }
             worker.slot = number(slot);
             worker.state = WorkerState::Idle;
             if let Some(running) = self.running.get(&slot) {
@@ -182,10 +173,6 @@ fn failure_kind(ending: &Ending) -> Option<FailureKind> {
         Ending::NotStarted(_) => Some(FailureKind::NotStarted),
         _ => Some(FailureKind::Exited),
     }
-}
-
-fn without_generation(worker: &mut String) {
-    worker.truncate(worker.find('.').unwrap_or(worker.len()));
 }
 
 fn number(slot: usize) -> u32 {

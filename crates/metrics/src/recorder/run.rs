@@ -34,8 +34,9 @@ pub struct Timing {
     pub delivery_time: Option<u64>,
 }
 
+/// Returns a worker as text: its slot and its generation, if it counts generations.
 pub(crate) fn worker_text((slot, generation): (u32, u32)) -> String {
-    format!("{slot}.{generation}")
+    if generation == 0 { slot.to_string() } else { format!("{slot}.{generation}") }
 }
 
 impl Run<'_> {
