@@ -16,7 +16,7 @@
 //! trace.name_process("my program")?;
 //! trace.name_row(1, "first row")?;
 //! let (start, time) = (Duration::ZERO, Duration::from_micros(250));
-//! trace.slice(1, ("compile", "job"), (start, time), &json!({ "attempt": 1 }))?;
+//! trace.slice(1, ("compile", "job"), (start, time), None, &json!({ "attempt": 1 }))?;
 //! trace.counter("queue", Duration::from_micros(250), &json!({ "waiting": 3 }))?;
 //! let json = trace.finish()?;
 //! assert!(serde_json::from_slice::<serde_json::Value>(&json).is_ok());

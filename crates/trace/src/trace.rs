@@ -14,8 +14,7 @@ const PROCESS: u32 = 1;
 /// [`array`](Self::array).
 #[derive(Debug)]
 pub struct Trace<W> {
-    out: W,
-    end: &'static str,
+    pub(crate) out: W,
     /// Written before the next event.
     separator: &'static str,
 }
@@ -48,23 +47,13 @@ struct Name<'a> {
 }
 
 impl<W: Write> Trace<W> {
-    /// Begins a trace that is a JSON object, which is complete only after
-    /// [`finish`](Self::finish).
+    /// Begins a trace that is a JSON array, which viewers accept without its end.
     ///
     /// # Errors
     /// If writing fails, here and in all other methods.
-    pub fn object(out: W) -> io::Result<Self> {
-        Self::begin(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", "\n]}\n")
-    }
-
-    /// Begins a trace that is a JSON array, which viewers accept without its end.
-    pub fn array(out: W) -> io::Result<Self> {
-        Self::begin(out, "[", "\n]\n")
-    }
-
-    fn begin(mut out: W, begin: &str, end: &'static str) -> io::Result<Self> {
-        out.write_all(begin.as_bytes())?;
-        Ok(Self { out, end, separator: "\n" })
+    pub fn array(mut out: W) -> io::Result<Self> {
+        out.write_all(b"[")?;
+        Ok(Self { out, separator: "\n" })
     }
 
     /// Names the whole trace.
@@ -79,28 +68,19 @@ impl<W: Write> Trace<W> {
 
     /// Adds a slice of time with a name and a category to a row. The time is its start and its
     /// duration. Slices of one row must not overlap in part.
+    ///
+    /// A color is one of those that the format names, such as `terrible` for red and `bad` for
+    /// orange. Not all viewers show it.
     pub fn slice(
         &mut self,
         row: u32,
-        names: (&str, &str),
-        times: (Duration, Duration),
+        (name, category): (&str, &str),
+        (start, duration): (Duration, Duration),
+        color: Option<&str>,
         arguments: &impl Serialize,
     ) -> io::Result<()> {
-        self.event(&slice(row, names, times, arguments))
-    }
-
-    /// Adds a slice in one of the colors that the format names, such as `terrible` for red and
-    /// `bad` for orange. Not all viewers show it.
-    pub fn colored_slice(
-        &mut self,
-        row: u32,
-        names: (&str, &str),
-        times: (Duration, Duration),
-        color: &str,
-        arguments: &impl Serialize,
-    ) -> io::Result<()> {
-        let color = Some(color);
-        self.event(&Event { color, ..slice(row, names, times, arguments) })
+        let (tid, ts, dur) = (Some(row), Some(micros(start)), Some(micros(duration)));
+        self.event(&Event { name, category, ph: "X", tid, ts, dur, color, ..event(arguments) })
     }
 
     /// Adds a point in time with a name and a category to a row.
@@ -133,7 +113,7 @@ impl<W: Write> Trace<W> {
 
     /// Writes the end of the trace, and returns the writer.
     pub fn finish(mut self) -> io::Result<W> {
-        self.out.write_all(self.end.as_bytes())?;
+        self.out.write_all(b"\n]\n")?;
         self.out.flush()?;
         Ok(self.out)
     }
@@ -149,16 +129,6 @@ fn event<A>(args: A) -> Event<'static, A> {
     Event { name: "", category: "", ph: "", pid: PROCESS, tid, ts, dur, s, color, args }
 }
 
-fn slice<'a, A>(
-    row: u32,
-    (name, category): (&'a str, &'a str),
-    (start, duration): (Duration, Duration),
-    arguments: A,
-) -> Event<'a, A> {
-    let (tid, ts, dur) = (Some(row), Some(micros(start)), Some(micros(duration)));
-    Event { name, category, ph: "X", tid, ts, dur, ..event(arguments) }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -172,11 +142,12 @@ mod tests {
             1,
             ("a", "ok"),
             (Duration::ZERO, Duration::from_nanos(1_500)),
+            None,
             &json!({ "n": 1 }),
         )?;
         trace.point(1, ("died", "death"), Duration::from_micros(2), &json!({}))?;
         let times = (Duration::from_micros(2), Duration::ZERO);
-        trace.colored_slice(1, ("b", "fail"), times, "terrible", &json!({}))?;
+        trace.slice(1, ("b", "fail"), times, Some("terrible"), &json!({}))?;
         trace.counter("queue", Duration::from_micros(3), &json!({ "waiting": 4 }))
     }
 
@@ -208,13 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_complete_with_any_number_of_events() -> io::Result<()> {
+    fn an_array_is_complete_with_any_number_of_events() -> io::Result<()> {
         let whole = |trace: Trace<Vec<u8>>| -> io::Result<usize> {
-            let value: Value = serde_json::from_slice(&trace.finish()?)?;
-            Ok(value["traceEvents"].as_array().unwrap().len())
+            Ok(serde_json::from_slice::<Vec<Value>>(&trace.finish()?)?.len())
         };
-        assert_eq!(whole(Trace::object(Vec::new())?)?, 0);
-        let mut trace = Trace::object(Vec::new())?;
+        assert_eq!(whole(Trace::array(Vec::new())?)?, 0);
+        let mut trace = Trace::array(Vec::new())?;
         fill(&mut trace)?;
         assert_eq!(whole(trace)?, 6);
         Ok(())

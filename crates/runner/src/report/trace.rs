@@ -18,7 +18,7 @@ pub(super) fn write(
     is_pinned: bool,
 ) -> io::Result<()> {
     let mut rows = BTreeMap::new();
-    let mut trace = Trace::object(writer)?;
+    let mut trace = Trace::array(writer)?;
     records.each(|record| {
         for (row, name) in rows_of(&record, is_pinned) {
             add(&mut trace, row, &record)?;
@@ -52,14 +52,14 @@ fn add(trace: &mut Trace<&mut impl Write>, row: u32, record: &Record) -> io::Res
     let times = (Duration::from_micros(record.start), Duration::from_micros(record.wall));
     // Viewers that do not show colors show names.
     let (category, color, what) = match record.status {
-        Status::Succeeded => return trace.slice(row, (&record.name, "ok"), times, &arguments),
-        Status::Failed => ("fail", "terrible", "failed"),
-        Status::Retried => ("retry", "bad", "failed, tried again"),
-        Status::TimedOut => ("late", "terrible", "took too long"),
-        Status::Stopped => ("stop", "grey", "stopped"),
+        Status::Succeeded => ("ok", None, ""),
+        Status::Failed => ("fail", Some("terrible"), "failed: "),
+        Status::Retried => ("retry", Some("bad"), "failed, tried again: "),
+        Status::TimedOut => ("late", Some("terrible"), "took too long: "),
+        Status::Stopped => ("stop", Some("grey"), "stopped: "),
     };
-    let name = format!("{what}: {}", record.name);
-    trace.colored_slice(row, (&name, category), times, color, &arguments)
+    let name = format!("{what}{}", record.name);
+    trace.slice(row, (&name, category), times, color, &arguments)
 }
 
 /// Returns the rows of an attempt and their names. Row 0 would be the idle thread for some viewers.
@@ -103,8 +103,7 @@ mod tests {
         records.iter().try_for_each(|record| kept.push(record)).expect("disk");
         let mut json = Vec::new();
         write(&mut json, &mut kept, true).expect("memory");
-        let mut trace: Value = serde_json::from_slice(&json).expect("JSON");
-        serde_json::from_value(trace["traceEvents"].take()).expect("an array")
+        serde_json::from_slice(&json).expect("an array")
     }
 
     #[test]

@@ -22,7 +22,9 @@ const CHUNK: usize = 1024;
 
 /// Writes entries to the file of a timeline.
 pub(super) struct EntryWriter {
-    trace: Trace<Batches>,
+    file: File,
+    /// Collects bytes until they are flushed, so that the file always ends with a whole event.
+    trace: Trace<Vec<u8>>,
     begin: Monotonic,
     /// The rows, by slot.
     rows: HashMap<u32, SlotRow>,
@@ -37,13 +39,6 @@ struct SlotRow {
     end: Monotonic,
 }
 
-/// Collects bytes, and writes them when it is flushed, so that the file always ends with a whole
-/// event.
-struct Batches {
-    file: File,
-    bytes: Vec<u8>,
-}
-
 #[derive(Serialize)]
 struct EntryArguments {
     task: u64,
@@ -54,25 +49,13 @@ struct EntryArguments {
     worker: String,
 }
 
-impl Write for Batches {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let written = self.file.write_all(&self.bytes);
-        self.bytes.clear();
-        written
-    }
-}
-
 impl EntryWriter {
     pub(super) fn new(file: File, pool: &str, begin: Monotonic) -> io::Result<Self> {
-        let mut trace = Trace::array(Batches { file, bytes: Vec::new() })?;
+        let mut trace = Trace::array(Vec::new())?;
         trace.name_process(&format!("pool {pool}"))?;
-        trace.flush()?;
-        Ok(Self { trace, begin, rows: HashMap::new(), lost: 0 })
+        let mut writer = Self { file, trace, begin, rows: HashMap::new(), lost: 0 };
+        writer.flush()?;
+        Ok(writer)
     }
 
     /// Writes entries, and the number of those that were lost after them.
@@ -85,19 +68,24 @@ impl EntryWriter {
         for (count, entry) in (1_usize..).zip(entries) {
             time = self.entry(entry)?;
             if count % CHUNK == 0 {
-                self.trace.flush()?;
+                self.flush()?;
             }
         }
         if lost > 0 {
             self.lost += lost;
             self.trace.counter("lost", self.time(time), &json!({ "entries": self.lost }))?;
         }
-        self.trace.flush()
+        self.flush()
     }
 
-    pub(super) fn finish(self) -> io::Result<()> {
-        self.trace.finish()?;
-        Ok(())
+    fn flush(&mut self) -> io::Result<()> {
+        let written = self.file.write_all(&self.trace.out);
+        self.trace.out.clear();
+        written
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.file.write_all(&self.trace.finish()?)
     }
 
     /// Writes an entry, and returns its time.
@@ -166,7 +154,7 @@ impl EntryWriter {
         let end = end.max(start);
         row.end = end;
         let time = (self.time(start), end.saturating_since(start));
-        self.trace.slice(number(worker), names, time, arguments)
+        self.trace.slice(number(worker), names, time, None, arguments)
     }
 
     fn point(
