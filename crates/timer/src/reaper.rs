@@ -11,27 +11,14 @@ use crate::event::ExpiredTimer;
 
 /// A process with expired timers.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Expiry<'a> {
-    pub(crate) process: &'a ForeignProcess,
-    pub(crate) timers: &'a [ExpiredTimer],
-    pub(crate) step: u32,
-}
-
-impl Expiry<'_> {
-    /// Returns the process. A signal sent through this handle reaches this process or none.
-    pub fn process(&self) -> &ForeignProcess {
-        self.process
-    }
-
-    /// Returns the expired timers, the earliest first; there is at least one.
-    pub fn timers(&self) -> &[ExpiredTimer] {
-        self.timers
-    }
-
-    /// Returns how many times the reaper has returned [`Reap::Again`] for this process.
-    pub fn step(&self) -> u32 {
-        self.step
-    }
+    /// The process. A signal sent through this handle reaches this process or none.
+    pub process: &'a ForeignProcess,
+    /// The expired timers, the earliest first; there is at least one.
+    pub timers: &'a [ExpiredTimer],
+    /// Number of times that the reaper has returned [`Reap::Again`] for this process.
+    pub step: u32,
 }
 
 /// The result of a [`Reaper`].
@@ -98,13 +85,13 @@ impl SignalReaper {
 
 impl Reaper for SignalReaper {
     fn reap(&mut self, expiry: &Expiry<'_>) -> io::Result<Reap> {
-        let escalations = expiry.timers().iter().map(|timer| timer.escalation.as_ref());
+        let escalations = expiry.timers.iter().map(|timer| timer.escalation.as_ref());
         let mut escalations = escalations.map(|escalation| escalation.unwrap_or(&self.escalation));
         let Some(escalation) = escalations.find(|escalation| !escalation.is_log_only()) else {
             return Ok(Reap::Logged);
         };
-        let step = usize::try_from(expiry.step()).unwrap_or(usize::MAX);
-        let (process, pid) = (expiry.process(), expiry.process().pid());
+        let step = usize::try_from(expiry.step).unwrap_or(usize::MAX);
+        let (process, pid) = (expiry.process, expiry.process.pid());
         if let Some((signal, wait)) = escalation.steps().get(step) {
             // Recorded before the signal, at which the process may exit.
             let mut known = self.descendants.remove(&pid).unwrap_or_default();

@@ -156,7 +156,7 @@ fn a_reaper_is_retried_unless_it_panics() {
         move |expiry: &Expiry<'_>| match calls.fetch_add(1, Ordering::Relaxed) {
             0 => Ok(Reap::Kept),
             1 => Err(io::Error::other("not yet")),
-            2 => expiry.process().kill_tree(&mut Vec::new()).map(Reap::Gone),
+            2 => expiry.process.kill_tree(&mut Vec::new()).map(Reap::Gone),
             _ => panic!("the second process"),
         }
     };
@@ -185,8 +185,8 @@ fn a_hook_that_panics_still_runs_before_the_kill() {
     let hook = {
         let seen_by_hook = Arc::clone(&seen_by_hook);
         move |expiry: &Expiry<'_>| {
-            let alive = !expiry.process().has_ended().expect("a look");
-            let (pid, scope) = (expiry.process().pid(), expiry.timers()[0].scope.to_string());
+            let alive = !expiry.process.has_ended().expect("a look");
+            let (pid, scope) = (expiry.process.pid(), expiry.timers[0].scope.to_string());
             seen_by_hook.lock().expect("not poisoned").push((pid, scope, alive));
             panic!("the hook fails");
         }

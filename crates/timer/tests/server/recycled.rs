@@ -81,11 +81,11 @@ fn a_pid_reused_between_decision_and_kill_harms_nobody() {
 #[test]
 fn a_process_that_dies_during_its_reap_is_gone() {
     let dies_first = |expiry: &Expiry<'_>| -> io::Result<Reap> {
-        expiry.process().signal(Signal::Kill)?;
-        while !expiry.process().has_ended()? {
+        expiry.process.signal(Signal::Kill)?;
+        while !expiry.process.has_ended()? {
             std::thread::yield_now();
         }
-        expiry.process().kill_tree(&mut Vec::new()).map(Reap::Gone)
+        expiry.process.kill_tree(&mut Vec::new()).map(Reap::Gone)
     };
     let (mut server, seen) = idle_server(|settings| settings.reaper(dies_first));
     let process = start_child(&server.client(), "late", 500);
