@@ -2,9 +2,9 @@
 //! A pure state machine: no clock, no IO, no processes.
 //!
 //! ```text
-//!            a deadline passes                Gone, Logged, Panicked
+//!            a deadline passes                Gone, Logged, a panic
 //!  watched --------------------> being reaped ----------------------> watched
-//!                                   |    |  Kept                        ^
+//!                                   |    |  Kept, an error              ^
 //!                                   |    +-----> kept: reaped again     | the expired scopes are
 //!                                   |            after a growing pause -+ released or moved
 //!                                   |  Again
@@ -21,13 +21,14 @@
 mod expired;
 
 use std::collections::HashMap;
+use std::io;
 use std::time::Duration;
 
 use brigade_base::{Monotonic, TimerHeap, TimerKey};
-use brigade_sys::process::Swept;
 
 use crate::escalation::Escalation;
 use crate::event::{ExpiredTimer, TimerEvent};
+use crate::reaper::Reap;
 use crate::scope::Scope;
 use expired::Expired;
 
@@ -64,14 +65,8 @@ pub(crate) enum Event {
     Tick,
 }
 
-#[derive(Debug)]
-pub(crate) enum Reaped {
-    Gone(Swept),
-    Kept(String),
-    Again(Duration),
-    Logged,
-    Panicked(String),
-}
+/// The result of the reaper, or the text of its panic.
+pub(crate) type Reaped = Result<io::Result<Reap>, String>;
 
 /// An output of the machine. Actions are carried out in their order.
 #[derive(Debug, PartialEq, Eq)]
@@ -286,24 +281,28 @@ impl Machine {
             alarms.arm(deadline, TimerAlarm { client: id, scope: None })
         };
         match result {
-            Reaped::Gone(swept) => {
+            Ok(Ok(Reap::Gone(swept))) => {
                 let first = client.expired.first().map(|timer| timer.deadline);
                 let lateness =
                     first.map_or(Duration::ZERO, |deadline| now.saturating_since(deadline));
                 client.clear(&mut self.alarms);
                 outbox.push(Action::Report(TimerEvent::Killed { pid, lateness, swept }));
             }
-            Reaped::Panicked(reason) => {
+            Err(reason) => {
                 client.clear(&mut self.alarms);
                 let failed = TimerEvent::Failed { pid, reason, retry_in: None };
                 outbox.push(Action::Report(failed));
             }
-            Reaped::Logged => {
+            Ok(Ok(Reap::Logged)) => {
                 client.expired.clear();
                 client.phase = Phase::Watched;
                 client.kept = 0;
             }
-            Reaped::Kept(reason) => {
+            Ok(kept @ (Ok(Reap::Kept) | Err(_))) => {
+                let reason = match kept {
+                    Err(error) => error.to_string(),
+                    Ok(_) => "the reaper kept the process".to_owned(),
+                };
                 let pause = retry_after(client.kept);
                 client.kept = client.kept.saturating_add(1);
                 let alarm = alarm_in(pause, &mut self.alarms);
@@ -315,7 +314,7 @@ impl Machine {
                 let failed = TimerEvent::Failed { pid, reason, retry_in: Some(pause) };
                 outbox.push(Action::Report(failed));
             }
-            Reaped::Again(pause) => {
+            Ok(Ok(Reap::Again(pause))) => {
                 let step = match client.phase {
                     Phase::Escalating { step, .. } => step.saturating_add(1),
                     Phase::Watched | Phase::Kept { .. } => 1,

@@ -1,5 +1,6 @@
 //! The machine's decisions, step by step. Times are plain numbers.
 
+use brigade_sys::process::Swept;
 use proptest::prelude::*;
 
 use super::*;
@@ -20,7 +21,7 @@ struct Test {
 impl Test {
     fn new() -> Self {
         let machine = Machine::default();
-        let answer = || Reaped::Gone(Swept::default());
+        let answer = || Ok(Ok(Reap::Gone(Swept::default())));
         let (reported, reaped, cleaned_up) = (Vec::new(), Vec::new(), Vec::new());
         Self { machine, now: 0, reported, reaped, cleaned_up, answer }
     }
@@ -120,7 +121,7 @@ impl Machine {
 
 #[test]
 fn a_deadline_expires_exactly_on_time() {
-    let mut test = Test::with_clients(|| Reaped::Gone(Swept::default()));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Gone(Swept::default()))));
     test.acquire(1, "a", 10);
     test.until(9);
     assert!(test.reaped.is_empty());
@@ -130,7 +131,7 @@ fn a_deadline_expires_exactly_on_time() {
 
 #[test]
 fn a_process_is_reaped_once_and_loses_its_other_timers() {
-    let mut test = Test::with_clients(|| Reaped::Gone(Swept::default()));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Gone(Swept::default()))));
     test.acquire(1, "a", 10);
     test.acquire(1, "b", 10);
     test.acquire(1, "later", 50);
@@ -144,7 +145,7 @@ fn a_process_is_reaped_once_and_loses_its_other_timers() {
 
 #[test]
 fn a_release_cancels_and_one_of_an_unknown_scope_is_harmless() {
-    let mut test = Test::with_clients(|| Reaped::Gone(Swept::default()));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Gone(Swept::default()))));
     test.acquire(1, "a", 10);
     test.release(1, "never acquired");
     test.release(2, "a");
@@ -158,7 +159,7 @@ fn a_release_cancels_and_one_of_an_unknown_scope_is_harmless() {
 
 #[test]
 fn acquiring_the_same_scope_again_replaces_its_deadline() {
-    let mut test = Test::with_clients(|| Reaped::Gone(Swept::default()));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Gone(Swept::default()))));
     test.acquire(1, "a", 10);
     test.acquire(1, "a", 30);
     test.until(29);
@@ -172,7 +173,7 @@ fn acquiring_the_same_scope_again_replaces_its_deadline() {
 
 #[test]
 fn the_same_scope_of_two_processes_is_two_timers() {
-    let mut test = Test::with_clients(|| Reaped::Gone(Swept::default()));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Gone(Swept::default()))));
     test.acquire(1, "a", 10);
     test.acquire(2, "a", 20);
     test.release(2, "a");
@@ -182,7 +183,7 @@ fn the_same_scope_of_two_processes_is_two_timers() {
 
 #[test]
 fn a_process_that_exits_loses_its_timers_at_once() {
-    let mut test = Test::with_clients(|| Reaped::Gone(Swept::default()));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Gone(Swept::default()))));
     test.acquire(1, "a", 10);
     test.tell(Event::Exited { client: ClientId(1) });
     assert_eq!(test.next_deadline(), None);
@@ -194,7 +195,7 @@ fn a_process_that_exits_loses_its_timers_at_once() {
 
 #[test]
 fn a_kept_process_is_reaped_again_after_growing_pauses() {
-    let mut test = Test::with_clients(|| Reaped::Kept("not now".into()));
+    let mut test = Test::with_clients(|| Ok(Err(io::Error::other("not now"))));
     test.acquire(1, "a", SECOND);
     test.acquire(1, "b", 2 * SECOND);
     test.until(60 * SECOND);
@@ -211,14 +212,14 @@ fn a_kept_process_is_reaped_again_after_growing_pauses() {
     assert_eq!(pauses, expected.map(Duration::from_millis));
     assert_eq!(test.reaped()[0], (1, vec!["a"]));
     assert_eq!(test.reaped()[5], (1, vec!["a", "b"]), "timers that expire meanwhile are added");
-    test.answer = || Reaped::Gone(Swept::default());
+    test.answer = || Ok(Ok(Reap::Gone(Swept::default())));
     test.until(80 * SECOND);
     assert_eq!(test.next_deadline(), None);
 }
 
 #[test]
 fn a_kept_process_that_releases_its_scopes_is_left_alone() {
-    let mut test = Test::with_clients(|| Reaped::Kept("not now".into()));
+    let mut test = Test::with_clients(|| Ok(Err(io::Error::other("not now"))));
     test.acquire(1, "a", SECOND);
     test.acquire(1, "b", SECOND);
     test.until(SECOND);
@@ -232,7 +233,7 @@ fn a_kept_process_that_releases_its_scopes_is_left_alone() {
 
 #[test]
 fn requests_do_not_stop_an_escalation() {
-    let mut test = Test::with_clients(|| Reaped::Again(Duration::from_secs(2)));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Again(Duration::from_secs(2)))));
     test.acquire(1, "a", SECOND);
     test.acquire(1, "b", 2 * SECOND);
     test.until(SECOND);
@@ -240,7 +241,7 @@ fn requests_do_not_stop_an_escalation() {
     test.acquire(1, "a", HOUR);
     assert_eq!(test.next_deadline(), Some(3 * SECOND));
     test.until(3 * SECOND);
-    test.answer = || Reaped::Gone(Swept::default());
+    test.answer = || Ok(Ok(Reap::Gone(Swept::default())));
     test.until(5 * SECOND);
     let steps: Vec<u32> = test.reaped.iter().map(|(_, _, step)| *step).collect();
     assert_eq!(steps, [0, 1, 2]);
@@ -252,7 +253,7 @@ fn requests_do_not_stop_an_escalation() {
 
 #[test]
 fn an_exit_ends_the_escalation_and_is_cleaned_up() {
-    let mut test = Test::with_clients(|| Reaped::Again(Duration::from_secs(2)));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Again(Duration::from_secs(2)))));
     test.acquire(1, "a", SECOND);
     test.until(SECOND);
     test.tell(Event::Exited { client: ClientId(1) });
@@ -263,7 +264,7 @@ fn an_exit_ends_the_escalation_and_is_cleaned_up() {
 
 #[test]
 fn a_reaper_that_panics_clears_the_timers_of_its_process() {
-    let mut test = Test::with_clients(|| Reaped::Panicked("oh".into()));
+    let mut test = Test::with_clients(|| Err("oh".into()));
     test.acquire(1, "a", SECOND);
     test.acquire(1, "b", HOUR);
     test.acquire(2, "c", 2 * SECOND);
@@ -275,7 +276,7 @@ fn a_reaper_that_panics_clears_the_timers_of_its_process() {
 
 #[test]
 fn a_logged_timer_is_logged_once_and_disarms_no_other() {
-    let mut test = Test::with_clients(|| Reaped::Logged);
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Logged)));
     test.acquire(1, "a", SECOND);
     test.acquire(1, "b", 5 * SECOND);
     test.until(4 * SECOND);
@@ -287,7 +288,7 @@ fn a_logged_timer_is_logged_once_and_disarms_no_other() {
 fn a_clock_step_changes_no_deadline() {
     // The machine knows only the monotonic clock, which no step of the wall clock moves. Here even
     // that one jumps, as after a suspend.
-    let mut test = Test::with_clients(|| Reaped::Gone(Swept::default()));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Gone(Swept::default()))));
     test.acquire(1, "a", HOUR + SECOND);
     test.acquire(2, "b", 3 * HOUR);
     test.now = HOUR;
@@ -303,7 +304,7 @@ fn a_clock_step_changes_no_deadline() {
 
 #[test]
 fn expired_timers_of_a_kept_process_count_toward_its_limit() {
-    let mut test = Test::with_clients(|| Reaped::Kept("not now".into()));
+    let mut test = Test::with_clients(|| Ok(Err(io::Error::other("not now"))));
     let mut outbox = Vec::new();
     let client = ClientId(1);
     for number in 0..=TIMERS_PER_PROCESS as u64 {
@@ -315,7 +316,7 @@ fn expired_timers_of_a_kept_process_count_toward_its_limit() {
             test.machine.handle(Monotonic::from_nanos(1), Event::Tick, &mut outbox);
             let reaped = outbox.iter().any(|action| matches!(action, Action::Reap { .. }));
             if reaped {
-                let result = Reaped::Kept(String::new());
+                let result = Ok(Ok(Reap::Kept));
                 test.machine.handle(
                     Monotonic::from_nanos(1),
                     Event::Reaped { client, result },
@@ -330,7 +331,7 @@ fn expired_timers_of_a_kept_process_count_toward_its_limit() {
 
 #[test]
 fn a_process_with_too_many_timers_loses_its_connection() {
-    let mut test = Test::with_clients(|| Reaped::Gone(Swept::default()));
+    let mut test = Test::with_clients(|| Ok(Ok(Reap::Gone(Swept::default()))));
     for number in 0..TIMERS_PER_PROCESS as u64 {
         let (client, scope) = (ClientId(1), Scope::Unique(number));
         let mut outbox = Vec::new();
@@ -376,11 +377,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 const ANSWERS: [fn() -> Reaped; 5] = [
-    || Reaped::Gone(Swept::default()),
-    || Reaped::Kept(String::new()),
-    || Reaped::Again(Duration::from_millis(300)),
-    || Reaped::Logged,
-    || Reaped::Panicked(String::new()),
+    || Ok(Ok(Reap::Gone(Swept::default()))),
+    || Ok(Ok(Reap::Kept)),
+    || Ok(Ok(Reap::Again(Duration::from_millis(300)))),
+    || Ok(Ok(Reap::Logged)),
+    || Err(String::new()),
 ];
 
 proptest! {

@@ -232,7 +232,7 @@ impl EventLoop {
 
     fn reap(&mut self, client: ClientId, timers: &[ExpiredTimer], step: u32) -> Reaped {
         let Some(process) = self.connections.process(client) else {
-            return Reaped::Gone(Swept::default());
+            return Ok(Ok(Reap::Gone(Swept::default())));
         };
         let expiry = Expiry { process, timers, step };
         for hook in &mut self.hooks.before_reap {
@@ -240,14 +240,7 @@ impl EventLoop {
                 log(|| tracing::error!(reason, "a `before_reap` hook panicked"));
             }
         }
-        match catch_panic(|| self.hooks.reaper.reap(&expiry)) {
-            Ok(Ok(Reap::Gone(swept))) => Reaped::Gone(swept),
-            Ok(Ok(Reap::Kept)) => Reaped::Kept("the reaper kept the process".into()),
-            Ok(Ok(Reap::Again(pause))) => Reaped::Again(pause),
-            Ok(Ok(Reap::Logged)) => Reaped::Logged,
-            Ok(Err(error)) => Reaped::Kept(error.to_string()),
-            Err(reason) => Reaped::Panicked(reason),
-        }
+        catch_panic(|| self.hooks.reaper.reap(&expiry))
     }
 
     fn clean_up(&mut self) -> Swept {
