@@ -101,14 +101,7 @@ impl Connection {
 
     /// Returns the reason for which the server closed the connection, if it sent one.
     pub(super) fn refusal(&self) -> Option<ClientError> {
-        let mut buffer = [0; PACKET_LIMIT];
-        let Ok(Packet::Packet { length, .. }) = self.socket.receive(&mut buffer) else {
-            return None;
-        };
-        match codec::decode(&buffer[..length]) {
-            Ok(Answer::Refused { reason }) => Some(ClientError::Refused(reason)),
-            _ => None,
-        }
+        self.answer(now()).err().filter(|error| matches!(error, ClientError::Refused(_)))
     }
 
     pub(super) fn send(&self, packet: &[u8]) -> Result<(), ClientError> {
