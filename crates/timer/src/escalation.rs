@@ -30,7 +30,7 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Step {
-    #[serde(with = "number")]
+    #[serde(with = "NumberedSignal")]
     signal: Signal,
     wait: Duration,
 }
@@ -86,30 +86,39 @@ impl Escalation {
     }
 }
 
-/// Encodes signals as numbers of this protocol, independent of the system's.
-mod number {
-    use brigade_sys::process::Signal;
-    use serde::de::{Deserialize, Deserializer, Error};
-    use serde::ser::Serializer;
+/// The signals that an escalation may have. The place of each is its number in this protocol,
+/// independent of the system's.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Signal")]
+#[non_exhaustive]
+enum NumberedSignal {
+    Interrupt,
+    Terminate,
+    Kill,
+    Stop,
+    Continue,
+    Abort,
+}
 
-    const SIGNALS: [Signal; 6] = [
-        Signal::Interrupt,
-        Signal::Terminate,
-        Signal::Kill,
-        Signal::Stop,
-        Signal::Continue,
-        Signal::Abort,
-    ];
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::packet;
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-    pub(super) fn serialize<S: Serializer>(signal: &Signal, out: S) -> Result<S::Ok, S::Error> {
-        let index = SIGNALS.iter().position(|known| known == signal);
-        let index = index.and_then(|index| u8::try_from(index).ok());
-        out.serialize_u8(index.ok_or_else(|| serde::ser::Error::custom("unknown signal"))?)
-    }
-
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Signal, D::Error> {
-        let index = u8::deserialize(from)?;
-        SIGNALS.get(usize::from(index)).copied().ok_or_else(|| D::Error::custom("unknown signal"))
+    #[test]
+    fn signals_have_the_numbers_of_the_protocol() {
+        let signals = [
+            Signal::Interrupt,
+            Signal::Terminate,
+            Signal::Kill,
+            Signal::Stop,
+            Signal::Continue,
+            Signal::Abort,
+        ];
+        for (number, signal) in (0..).zip(signals) {
+            let escalation = Escalation::kill().after(signal, Duration::from_secs(3));
+            // One step: its signal, and its time in seconds and nanoseconds.
+            assert_eq!(packet(&escalation), [2, 1, number, 3, 0]);
+        }
     }
 }
