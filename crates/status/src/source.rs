@@ -1,7 +1,9 @@
 //! The subject of a live view.
 
+use std::borrow::Cow;
+
 use brigade_metrics::PoolSnapshot;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The subject of a live view.
 ///
@@ -20,23 +22,28 @@ pub trait Source: Send + 'static {
 
     /// Returns the words for the subject. The default is for pools.
     fn terms(&self) -> Terms {
-        Terms::POOL
+        Terms::default()
     }
 }
 
 /// The words for a subject, in the singular.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Terms {
     /// A unit of work.
-    pub task: &'static str,
+    pub task: Cow<'static, str>,
     /// A place that runs one task at a time.
-    pub worker: &'static str,
+    pub worker: Cow<'static, str>,
 }
 
 impl Terms {
-    /// A pool has workers, which run tasks.
-    pub const POOL: Self = Self { task: "task", worker: "worker" };
     /// A runner has slots, which run jobs.
-    pub const RUNNER: Self = Self { task: "job", worker: "slot" };
+    pub const RUNNER: Self = Self { task: Cow::Borrowed("job"), worker: Cow::Borrowed("slot") };
+}
+
+/// A pool has workers, which run tasks.
+impl Default for Terms {
+    fn default() -> Self {
+        Self { task: "task".into(), worker: "worker".into() }
+    }
 }

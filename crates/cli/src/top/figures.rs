@@ -1,6 +1,7 @@
 //! The line of figures, and the numbers behind it.
 
 use brigade::metrics::{PoolSnapshot, WorkerState};
+use brigade::status::Terms;
 use ratatui::layout::Constraint::{Fill, Length};
 use ratatui::layout::{Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -8,7 +9,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Cell;
 
 use super::format::{count, rate};
-use super::protocol::Terms;
 use super::sparkline::Seconds;
 
 /// The accent color.

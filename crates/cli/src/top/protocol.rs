@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
+use brigade::status::Terms;
 use serde::Deserialize;
 
 use super::app::DisplayEvent;
@@ -12,19 +13,6 @@ pub(super) struct About {
     pub(super) program: String,
     pub(super) pid: Option<u32>,
     pub(super) terms: Terms,
-}
-
-/// The words for the subject, in the singular.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Terms {
-    pub(super) task: String,
-    pub(super) worker: String,
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self { task: "task".to_owned(), worker: "worker".to_owned() }
-    }
 }
 
 /// The largest length of a line. A snapshot of 256 workers has about a quarter of a megabyte.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use brigade::metrics::{Distribution, PoolSnapshot};
+use brigade::status::Terms;
 use ratatui::Frame;
 use ratatui::layout::Constraint::{Fill, Length, Min};
 use ratatui::layout::Rect;
@@ -12,7 +13,6 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::figures::{BAD, bold, dim, number, title};
 use super::format::{count, one_line, span, time};
-use super::protocol::Terms;
 use super::workers::{bad, task_name};
 
 /// The height of the table of times.

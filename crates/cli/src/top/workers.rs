@@ -1,6 +1,7 @@
 //! The workers: a line for each, or a cell for each if there are too many.
 
 use brigade::metrics::{WorkerSnapshot, WorkerState};
+use brigade::status::Terms;
 use ratatui::Frame;
 use ratatui::layout::Constraint::{Length, Min};
 use ratatui::layout::Rect;
@@ -11,7 +12,6 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use super::app::App;
 use super::figures::{ACCENT, BAD, bold, dim, number, title};
 use super::format::{count, one_line, time};
-use super::protocol::Terms;
 
 /// Draws the workers. Those that have no line of their own are cells above the lines, which then
 /// have the workers that run their tasks longest.
