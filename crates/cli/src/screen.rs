@@ -23,8 +23,8 @@ use crate::log;
 use crate::patient::Patient;
 use area::Area;
 use plain::Plain;
-pub(crate) use text::name_of;
-use text::{Tint, one_line, waiting_for};
+use text::{Tint, waiting_for};
+pub(crate) use text::{name_of, one_line};
 
 /// Shows progress, failures and the summary.
 #[derive(Debug)]

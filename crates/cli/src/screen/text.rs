@@ -59,7 +59,7 @@ pub(super) fn seconds(duration: Duration) -> String {
 const MAX_LINE: usize = 200;
 
 /// Replaces newlines and control characters, which would garble a display, and cuts a long text.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let mut rest = text.chars();
     let shown = |character: char| if character.is_control() { ' ' } else { character };
     let mut line: String = rest.by_ref().take(MAX_LINE).map(shown).collect();

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub(super) use crate::screen::one_line;
+
 /// Formats a time with three significant digits: `12.3 µs`, `4.56 s`, `2 min 05 s`.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub(super) fn time(time: Duration) -> String {
@@ -51,11 +53,6 @@ pub(super) fn rate(number: f64) -> String {
         _ if number < 10.0 => format!("{number:.1}"),
         _ => count(number.round() as u64),
     }
-}
-
-/// Returns a text on one line, without characters that garble a display.
-pub(super) fn one_line(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 fn digits(number: f64) -> String {
