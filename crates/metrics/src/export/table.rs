@@ -9,11 +9,7 @@ use crate::{LabelSnapshot, PoolSnapshot, PoolState, WorkerSnapshot, WorkerState}
 /// Returns the families of metrics of these pools. Pools with the same number must not occur twice.
 pub(super) fn families(pools: &[PoolSnapshot]) -> Vec<Family> {
     let mut families = Vec::new();
-    for (name, help, value) in POOL {
-        let samples = pools.iter().map(|pool| (of_pool(pool), value(pool))).collect();
-        families.push(Family { name, help, samples });
-    }
-    let mut add = |name, help, samples: fn(&PoolSnapshot) -> Vec<(Labels, Value)>| {
+    let mut add = |name, help, samples: &dyn Fn(&PoolSnapshot) -> Vec<(Labels, Value)>| {
         let samples = pools.iter().flat_map(|pool| {
             samples(pool).into_iter().map(|(labels, value)| {
                 let all = of_pool(pool).into_iter().chain(labels).collect();
@@ -22,29 +18,27 @@ pub(super) fn families(pools: &[PoolSnapshot]) -> Vec<Family> {
         });
         families.push(Family { name, help, samples: samples.collect() });
     };
-    add("brigade_pool_info", "Name of the pool.", |pool| {
+    for (name, help, value) in POOL {
+        add(name, help, &|pool| vec![(Vec::new(), value(pool))]);
+    }
+    add("brigade_pool_info", "Name of the pool.", &|pool| {
         vec![(vec![("name", bounded(&pool.name))], Count(1))]
     });
-    add("brigade_pool_state", "1 for the present state of the pool.", states);
-    add("brigade_tasks_finished_total", "Tasks that finished, by outcome.", outcomes);
-    add("brigade_workers", "Workers by state.", worker_states);
+    add("brigade_pool_state", "1 for the present state of the pool.", &states);
+    add("brigade_tasks_finished_total", "Tasks that finished, by outcome.", &outcomes);
+    add("brigade_workers", "Workers by state.", &worker_states);
     for (name, help, value) in WORKER {
-        let samples = pools.iter().flat_map(|pool| {
-            pool.workers.iter().map(|worker| (of_slot(pool, worker), value(worker)))
+        add(name, help, &|pool| {
+            pool.workers.iter().map(|worker| (vec![slot(worker)], value(worker))).collect()
         });
-        families.push(Family { name, help, samples: samples.collect() });
     }
-    families.push(shares(pools));
-    let names: Vec<_> = pools.iter().map(label_names).collect();
+    let help = "Share of each phase in the time in which the slot had a process.";
+    add("brigade_worker_phase_ratio", help, &shares);
     for (name, help, value) in LABEL {
-        let samples = pools.iter().zip(&names).flat_map(|(pool, names)| {
-            pool.labels.iter().zip(names).map(|(label, name)| {
-                let mut labels = of_pool(pool);
-                labels.push(("label", name.clone()));
-                (labels, value(label))
-            })
+        add(name, help, &|pool| {
+            let labels = pool.labels.iter().zip(label_names(pool));
+            labels.map(|(label, name)| (vec![("label", name)], value(label))).collect()
         });
-        families.push(Family { name, help, samples: samples.collect() });
     }
     families.retain(|family| !family.samples.is_empty());
     families
@@ -108,10 +102,8 @@ fn of_pool(pool: &PoolSnapshot) -> Labels {
     node.into_iter().chain([("pool", pool.pool.to_string())]).collect()
 }
 
-fn of_slot(pool: &PoolSnapshot, worker: &WorkerSnapshot) -> Labels {
-    let mut labels = of_pool(pool);
-    labels.push(("slot", worker.slot.to_string()));
-    labels
+fn slot(worker: &WorkerSnapshot) -> (&'static str, String) {
+    ("slot", worker.slot.to_string())
 }
 
 fn states(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
@@ -150,26 +142,19 @@ fn worker_states(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
     .into()
 }
 
-fn shares(pools: &[PoolSnapshot]) -> Family {
-    let mut samples = Vec::new();
-    for pool in pools {
-        for worker in &pool.workers {
-            let shares = &worker.shares;
-            for (phase, share) in [
-                ("start", shares.start),
-                ("initialize", shares.initialize),
-                ("wait", shares.wait),
-                ("run", shares.run),
-                ("exit", shares.exit),
-            ] {
-                let mut labels = of_slot(pool, worker);
-                labels.push(("phase", phase.to_owned()));
-                samples.push((labels, Number(share)));
-            }
-        }
-    }
-    let help = "Share of each phase in the time in which the slot had a process.";
-    Family { name: "brigade_worker_phase_ratio", help, samples }
+fn shares(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
+    let phases = |worker: &WorkerSnapshot| {
+        let (slot, shares) = (slot(worker), worker.shares);
+        [
+            ("start", shares.start),
+            ("initialize", shares.initialize),
+            ("wait", shares.wait),
+            ("run", shares.run),
+            ("exit", shares.exit),
+        ]
+        .map(|(phase, share)| (vec![slot.clone(), ("phase", phase.to_owned())], Number(share)))
+    };
+    pool.workers.iter().flat_map(phases).collect()
 }
 
 /// The largest number of characters in the value of a label.

@@ -69,16 +69,8 @@ fn sample(
     for (index, (name, value)) in
         labels.chain(quantile.map(|quantile| ("quantile", quantile))).enumerate()
     {
-        write!(out, "{}{name}=\"", if index == 0 { '{' } else { ',' })?;
-        for character in value.chars() {
-            match character {
-                '\\' => out.push_str("\\\\"),
-                '"' => out.push_str("\\\""),
-                '\n' => out.push_str("\\n"),
-                other => out.push(other),
-            }
-        }
-        out.push('"');
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        write!(out, "{}{name}=\"{value}\"", if index == 0 { '{' } else { ',' })?;
     }
     writeln!(out, "}} {value}")
 }
