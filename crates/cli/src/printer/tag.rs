@@ -16,12 +16,8 @@ impl Tag {
     /// Returns the tag with this text and a tab, as in GNU parallel, but with spaces for line ends,
     /// so that a line has one tag. The text is colored for the job with the number `color`.
     pub(crate) fn new(text: Vec<u8>, color: Option<u64>) -> Self {
-        let mut tag = text;
-        for byte in &mut tag {
-            if *byte == b'\n' {
-                *byte = b' ';
-            }
-        }
+        let in_line = |byte| if byte == b'\n' { b' ' } else { byte };
+        let mut tag: Vec<u8> = text.into_iter().map(in_line).collect();
         if let Some(number) = color {
             let start = format!("\x1b[{}m", FIRST_COLOR + number % COLORS);
             tag = [start.as_bytes(), &tag, b"\x1b[0m"].concat();
