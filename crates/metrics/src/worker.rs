@@ -52,6 +52,19 @@ pub enum WorkerState {
     Stopping,
 }
 
+impl WorkerState {
+    /// Returns its name, as in the exported metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Vacant => "vacant",
+            Self::Starting => "starting",
+            Self::Idle => "idle",
+            Self::Busy => "busy",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
 /// The use of the time in which a slot had a process, as parts of 1. All are 0 if it never had one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]

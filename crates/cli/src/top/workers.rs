@@ -53,7 +53,7 @@ fn table<'a>(
         });
         Row::new([
             Cell::from(Span::styled(name_of(worker), bold())),
-            Cell::from(Span::styled(state_name(worker.state), state_style(worker.state))),
+            Cell::from(Span::styled(worker.state.name(), state_style(worker.state))),
             Cell::from(name),
             number(running.map_or_else(String::new, |task| time(task.elapsed))),
             number(count(worker.tasks)),
@@ -94,7 +94,7 @@ fn legend(all: &[WorkerSnapshot], terms: &Terms) -> Line<'static> {
         let (symbol, style) = (symbol(state), state_style(state));
         spans.push(Span::styled(symbol, style));
         spans.push(Span::raw(format!(" {number} ")));
-        spans.push(Span::styled(format!("{}   ", state_name(state)), dim()));
+        spans.push(Span::styled(format!("{}   ", state.name()), dim()));
     }
     Line::from(spans)
 }
@@ -111,16 +111,6 @@ fn symbol(state: WorkerState) -> &'static str {
         WorkerState::Starting => "▴",
         WorkerState::Stopping => "▾",
         _ => "·",
-    }
-}
-
-fn state_name(state: WorkerState) -> &'static str {
-    match state {
-        WorkerState::Busy => "busy",
-        WorkerState::Idle => "idle",
-        WorkerState::Starting => "starting",
-        WorkerState::Stopping => "stopping",
-        _ => "vacant",
     }
 }
 

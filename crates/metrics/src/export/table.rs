@@ -128,18 +128,11 @@ fn outcomes(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
 
 fn worker_states(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
     use WorkerState::{Busy, Idle, Starting, Stopping, Vacant};
-    [
-        ("vacant", Vacant),
-        ("starting", Starting),
-        ("idle", Idle),
-        ("busy", Busy),
-        ("stopping", Stopping),
-    ]
-    .map(|(name, state)| {
+    let count = |state: WorkerState| {
         let count = pool.workers.iter().filter(|worker| worker.state == state).count();
-        (vec![("state", name.to_owned())], Count(count as u64))
-    })
-    .into()
+        (vec![("state", state.name().to_owned())], Count(count as u64))
+    };
+    [Vacant, Starting, Idle, Busy, Stopping].map(count).into()
 }
 
 fn shares(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
