@@ -8,18 +8,12 @@ pub(crate) const HEAD_LIMIT: usize = 8 * 1024;
 /// A request that can be routed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoutedRequest {
-    pub(crate) method: Method,
+    /// `true` for `GET`, and `false` for `HEAD`.
+    pub(crate) with_body: bool,
     /// Path without the query.
     pub(crate) path: String,
     /// Value of the only `Host` field.
     pub(crate) host: String,
-}
-
-/// The method of a request that can be routed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Method {
-    Get,
-    Head,
 }
 
 /// Parses the beginning of a connection. Returns `None` if the head is not complete yet.
@@ -37,7 +31,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<RoutedRequest>, Status> {
     let Some(end) = end else { return Ok(None) };
     let head = std::str::from_utf8(&bytes[..end]).map_err(|_| Status::BadRequest)?;
     let mut lines = head.split("\r\n");
-    let (method, path) = request_line(lines.next().unwrap_or_default())?;
+    let (with_body, path) = request_line(lines.next().unwrap_or_default())?;
     let mut host = None;
     for line in lines {
         let (name, value) = field(line).ok_or(Status::BadRequest)?;
@@ -46,7 +40,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<RoutedRequest>, Status> {
         }
     }
     let host = host.ok_or(Status::BadRequest)?.to_owned();
-    Ok(Some(RoutedRequest { method, path: path.to_owned(), host }))
+    Ok(Some(RoutedRequest { with_body, path: path.to_owned(), host }))
 }
 
 const END: &[u8] = b"\r\n\r\n";
@@ -69,7 +63,8 @@ fn check_bytes(head: &[u8]) -> Result<(), Status> {
     Ok(())
 }
 
-fn request_line(line: &str) -> Result<(Method, &str), Status> {
+/// Returns `true` if the answer has a body, and the path.
+fn request_line(line: &str) -> Result<(bool, &str), Status> {
     let mut words = line.split(' ');
     let (Some(method), Some(target), Some(version), None) =
         (words.next(), words.next(), words.next(), words.next())
@@ -81,9 +76,9 @@ fn request_line(line: &str) -> Result<(Method, &str), Status> {
         _ if version.starts_with("HTTP/") => return Err(Status::VersionNotSupported),
         _ => return Err(Status::BadRequest),
     }
-    let method = match method {
-        "GET" => Method::Get,
-        "HEAD" => Method::Head,
+    let with_body = match method {
+        "GET" => true,
+        "HEAD" => false,
         _ if is_token(method) => return Err(Status::MethodNotAllowed),
         _ => return Err(Status::BadRequest),
     };
@@ -91,7 +86,7 @@ fn request_line(line: &str) -> Result<(Method, &str), Status> {
     if !target.starts_with('/') || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Status::BadRequest);
     }
-    Ok((method, target.split('?').next().unwrap_or_default()))
+    Ok((with_body, target.split('?').next().unwrap_or_default()))
 }
 
 fn field(line: &str) -> Option<(&str, &str)> {
@@ -113,7 +108,7 @@ mod tests {
     use super::*;
 
     fn get(path: &str) -> RoutedRequest {
-        RoutedRequest { method: Method::Get, path: path.to_owned(), host: "localhost:1".to_owned() }
+        RoutedRequest { with_body: true, path: path.to_owned(), host: "localhost:1".to_owned() }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::host;
 use crate::page;
-use crate::request::{Method, RoutedRequest};
+use crate::request::RoutedRequest;
 use crate::response::{self, NO_CONTENT_POLICY, Status};
 use crate::source::{Source, Terms};
 
@@ -56,7 +56,7 @@ impl Site {
         local: IpAddr,
         accepts_followers: bool,
     ) -> Answer {
-        let with_body = !request.as_ref().is_ok_and(|request| request.method == Method::Head);
+        let with_body = request.as_ref().map_or(true, |request| request.with_body);
         request
             .and_then(|request| self.route(&request, local, accepts_followers))
             .unwrap_or_else(|status| Answer::Response(response::encode_error(status, with_body)))
@@ -71,14 +71,13 @@ impl Site {
         if !host::is_own(&request.host, local, &self.names) {
             return Err(Status::ForeignHost);
         }
-        let with_body = request.method == Method::Get;
         let (media_type, body, policy) = match request.path.as_str() {
             "/" => ("text/html; charset=utf-8", page::HTML.to_owned(), page::POLICY),
             "/snapshot.json" => ("application/json", json(&self.snapshot()?)?, NO_CONTENT_POLICY),
             "/metrics" => {
                 (PROMETHEUS_MEDIA_TYPE, prometheus_text(&[self.snapshot()?]), NO_CONTENT_POLICY)
             }
-            "/events" if !with_body => {
+            "/events" if !request.with_body => {
                 return Ok(Answer::Response(response::encode_stream_head().into()));
             }
             "/events" if accepts_followers => return Ok(Answer::Events(self.begin_events())),
@@ -88,8 +87,8 @@ impl Site {
                 (response::TEXT, self.stack(worker)?, NO_CONTENT_POLICY)
             }
         };
-        let encoded = response::encode(Status::Ok, (media_type, policy), &body, with_body);
-        Ok(Answer::Response(encoded))
+        let head = (media_type, policy);
+        Ok(Answer::Response(response::encode(Status::Ok, head, &body, request.with_body)))
     }
 
     /// Returns the beginning of a stream of events: the head, the description of the process, and
