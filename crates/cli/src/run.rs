@@ -83,19 +83,12 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         return Ok(status::stopped(first_signal.get().copied()));
     };
     let Session { screen: Screen { statistics, .. }, mut sinks, decision, failure, .. } = session;
-    let of_run = |summary: &Summary| {
-        let (total, halt) = (statistics.total(), options.halt.and_then(|policy| policy.0));
-        match (halt, &decision) {
-            (Some(halt), Some(decision)) if options.is_gnu() => {
-                status::of_halt(halt, decision, total)
-            }
-            _ => status::of(summary, halt, decision.as_ref(), total, first_signal.get().copied()),
-        }
+    let of_run = |summary: Summary| {
+        let (total, signal) = (statistics.total(), first_signal.get().copied());
+        let decided = options.halt.and_then(|policy| policy.0).zip(decision.as_ref());
+        status::of(&summary, decided, total, signal, options.is_gnu())
     };
-    let status = match failure {
-        Some(failure) => failure,
-        None => result.map(|summary| of_run(&summary)),
-    };
+    let status = failure.unwrap_or_else(|| result.map(of_run));
     let code = status.as_ref().copied().unwrap_or(RUN_FAILED);
     for (_, sink) in &mut sinks {
         sink.end(&statistics, code)?;

@@ -24,35 +24,25 @@ pub(super) struct Decision {
 }
 
 /// Returns the exit status of a run. `signal` is the signal that stopped the run.
+///
+/// For GNU parallel, a run that a halt policy has ended is over then: jobs that fail later and a
+/// signal do not count, and `done` without a failure yields 101.
 pub(super) fn of(
     summary: &Summary,
-    halt: Option<Halt>,
-    decision: Option<&Decision>,
+    decided: Option<(Halt, &Decision)>,
     total: Option<u64>,
     signal: Option<i32>,
+    is_gnu: bool,
 ) -> u8 {
-    if summary.halted == Some(Reason::Stopped) {
+    if summary.halted == Some(Reason::Stopped) && !(is_gnu && decided.is_some()) {
         return stopped(signal);
     }
-    let count = of_failures(summary.failed);
-    match halt.filter(|_| decision.is_some()) {
-        Some(Halt { on: HaltOn::Success, .. }) => 0,
-        Some(Halt { threshold: Threshold::Count(1), .. }) => {
-            decision.map_or(count, |decision| code(&decision.ending))
-        }
-        None | Some(Halt { threshold: Threshold::Count(_), .. }) => count,
-        Some(Halt { threshold: Threshold::Part(_), .. }) => of_part(summary.failed, total),
-    }
-}
-
-/// Returns the exit status of GNU parallel for a run that a halt policy has ended: jobs that fail
-/// later do not count, and `done` without a failure yields 101.
-pub(super) fn of_halt(halt: Halt, decision: &Decision, total: Option<u64>) -> u8 {
-    let failed = decision.failed;
+    let Some((halt, decision)) = decided else { return of_failures(summary.failed) };
+    let failed = if is_gnu { decision.failed } else { summary.failed };
     match (halt.on, halt.threshold) {
         (HaltOn::Success, _) => 0,
         (_, Threshold::Count(1)) => code(&decision.ending),
-        (HaltOn::Done, Threshold::Count(_)) if failed == 0 => of_failures(MANY),
+        (HaltOn::Done, Threshold::Count(_)) if is_gnu && failed == 0 => of_failures(MANY),
         (_, Threshold::Count(_)) => of_failures(failed),
         (_, Threshold::Part(_)) => of_part(failed, total),
     }
