@@ -291,12 +291,8 @@ impl StartFailure {
         Self { message, code: if missing { 127 } else { 126 }, is_shortage: is_shortage(cause) }
     }
 
-    /// Creates a failure that was reported by another machine.
-    pub fn reported(message: String, code: i32) -> Self {
-        Self { message, code, is_shortage: false }
-    }
-
-    pub(crate) fn other(message: String) -> Self {
+    /// Creates a failure other than a missing program.
+    pub fn other(message: String) -> Self {
         Self { message, code: 126, is_shortage: false }
     }
 

@@ -53,9 +53,6 @@ pub(crate) struct RemoteCommand {
     nice: i32,
 }
 
-/// The exit code of a shell for a file that it may not execute.
-const CANNOT_EXECUTE: i32 = 126;
-
 /// Serves commands in a worker process of a node with this name. Returns if this process is none.
 pub(crate) fn serve(host: String, sandbox: &SandboxOptions, limits: LimitOptions) {
     HOST.get_or_init(|| host);
@@ -115,8 +112,7 @@ impl RemoteCommand {
 
     fn run(self) -> RemoteReport {
         let report = self.report().unwrap_or_else(|message| {
-            let failure = StartFailure::reported(message, CANNOT_EXECUTE);
-            RemoteReport::new(Ending::NotStarted(failure))
+            RemoteReport::new(Ending::NotStarted(StartFailure::other(message)))
         });
         let host = HOST.get().cloned().unwrap_or_default();
         let cores = worker::cores().unwrap_or_default().to_vec();
