@@ -72,16 +72,12 @@ pub(crate) fn check(dimensions: &[Dimension]) -> Result<(), ListError> {
 #[derive(Debug, Clone)]
 pub(crate) struct Combinations {
     dimensions: Vec<Dimension>,
-    /// The next combination; `None` after the last one.
-    positions: Option<Vec<usize>>,
     returned: u64,
 }
 
 impl Combinations {
     pub(crate) fn new(dimensions: Vec<Dimension>) -> Self {
-        let is_empty = dimensions.iter().any(|dimension| dimension.rows.is_empty());
-        let positions = (!is_empty).then(|| vec![0; dimensions.len()]);
-        Self { dimensions, positions, returned: 0 }
+        Self { dimensions, returned: 0 }
     }
 
     /// Returns the largest number of arguments in a combination.
@@ -89,27 +85,23 @@ impl Combinations {
         let width = |dimension: &Dimension| dimension.rows.iter().map(Vec::len).max().unwrap_or(0);
         self.dimensions.iter().map(width).sum()
     }
-
-    fn advance(&mut self) {
-        let Some(positions) = &mut self.positions else { return };
-        for (position, dimension) in positions.iter_mut().zip(&self.dimensions).rev() {
-            *position += 1;
-            if *position < dimension.rows.len() {
-                return;
-            }
-            *position = 0;
-        }
-        self.positions = None;
-    }
 }
 
 impl Input<Row> for Combinations {
     fn next(&mut self, _waits: bool) -> Fetched<Row> {
-        let Some(positions) = &self.positions else { return Poll::Ready(None) };
-        let rows = self.dimensions.iter().zip(positions);
-        let row = rows.flat_map(|(dimension, at)| dimension.rows[*at].iter().cloned()).collect();
+        if self.ahead().count == 0 {
+            return Poll::Ready(None);
+        }
+        // Its number has a digit for each dimension, of which the last one varies fastest.
+        let mut digits = self.returned;
+        let mut parts = Vec::new();
+        for Dimension { rows, .. } in self.dimensions.iter().rev() {
+            let count = rows.len() as u64;
+            parts.push(&rows[usize::try_from(digits % count).unwrap_or_default()]);
+            digits /= count;
+        }
+        let row = parts.into_iter().rev().flatten().cloned().collect();
         self.returned += 1;
-        self.advance();
         Poll::Ready(Some(Ok(row)))
     }
 
