@@ -194,12 +194,8 @@ impl TimerClient {
 }
 
 fn checked(scope: Scope) -> Result<Scope, ClientError> {
-    match scope.length() {
-        length if length > SCOPE_LIMIT => {
-            Err(ClientError::ScopeTooLong { length, limit: SCOPE_LIMIT })
-        }
-        _ => Ok(scope),
-    }
+    let (length, limit) = (scope.length(), SCOPE_LIMIT);
+    if length > limit { Err(ClientError::ScopeTooLong { length, limit }) } else { Ok(scope) }
 }
 
 impl fmt::Display for TimerClient {
