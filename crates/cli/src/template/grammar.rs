@@ -110,18 +110,14 @@ impl Grammar {
             b"0#" if self.has_plus => return Some(Segment::PaddedNumber),
             _ => {}
         }
-        let (sign, rest) = match inner.strip_prefix(b"-") {
-            Some(rest) => (&b"-"[..], rest),
-            None => (&b""[..], inner),
-        };
+        let from_end = inner.strip_prefix(b"-");
+        let rest = from_end.unwrap_or(inner);
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = rest.split_at(digits);
-        let position = match (sign, number) {
-            (b"", b"") => ArgumentPosition::Each,
-            (b"", number) => {
-                ArgumentPosition::First(std::str::from_utf8(number).ok()?.parse().ok()?)
-            }
-            (_, number) => ArgumentPosition::Last(std::str::from_utf8(number).ok()?.parse().ok()?),
+        let position = match std::str::from_utf8(number).ok()? {
+            number if from_end.is_some() => ArgumentPosition::Last(number.parse().ok()?),
+            "" => ArgumentPosition::Each,
+            number => ArgumentPosition::First(number.parse().ok()?),
         };
         let part = Part::parse(rest, self.has_plus)?;
         let is_renamed = part == Part::Whole && self.whole.is_some();
