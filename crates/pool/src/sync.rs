@@ -2,6 +2,7 @@
 //! [`brigade_task::backend::sync`].
 
 #[cfg(loom)]
+#[path = "sync/loom.rs"]
 mod modelled;
 #[cfg(not(loom))]
 mod parker;

@@ -4,6 +4,7 @@
 //! interleaving. Everywhere else they are the ordinary ones.
 
 #[cfg(loom)]
+#[path = "sync/loom.rs"]
 #[expect(missing_docs, reason = "only models see it")]
 mod modelled;
 
