@@ -180,14 +180,4 @@ impl Allocator {
         };
         as_good.then_some(chosen)
     }
-
-    /// Checks the invariants.
-    #[cfg(test)]
-    pub(crate) fn sanity_check(&self) {
-        for core in 0..self.layout.cores.size() {
-            let free = self.layout.cpus_of(core).all(|cpu| self.free_cpus.contains(cpu));
-            assert_eq!(self.free_cores.contains(core), free, "core {core}");
-        }
-        assert!(self.free_cpus.end() <= self.layout.cpus.size());
-    }
 }

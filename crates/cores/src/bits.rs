@@ -70,12 +70,6 @@ impl Bits {
         Some(word * WORD + self.words[word].trailing_zeros() as usize)
     }
 
-    /// Returns the greatest number plus one; 0 for the empty set.
-    #[cfg(test)]
-    pub(crate) fn end(&self) -> usize {
-        self.words.last().map_or(0, |word| self.words.len() * WORD - word.leading_zeros() as usize)
-    }
-
     pub(crate) fn union_with(&mut self, other: &Self) {
         if other.words.len() > self.words.len() {
             self.words.resize(other.words.len(), 0);
@@ -163,6 +157,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    impl Bits {
+        /// Returns the greatest number plus one; 0 for the empty set.
+        pub(crate) fn end(&self) -> usize {
+            self.words.len() * WORD
+                - self.words.last().map_or(0, |word| word.leading_zeros() as usize)
+        }
+    }
 
     fn numbers() -> impl Strategy<Value = BTreeSet<usize>> {
         prop_oneof![

@@ -29,11 +29,6 @@ pub(crate) struct Arenas {
 }
 
 impl Arenas {
-    #[cfg(test)]
-    pub(crate) fn of_results(results: Arc<ResultArena>, control: &Arc<Control>) -> Self {
-        Self { arguments: None, results, others: OtherArenas::new(Arc::clone(control)) }
-    }
-
     /// Returns what another copy of the worker has to know of these. Returns `None` if it could not
     /// go on with them.
     pub(crate) fn hand_over(&self) -> Option<Vec<LeftBlock>> {
@@ -67,6 +62,18 @@ impl Arenas {
             // mapped them.
             Err(error) if hello.asks && error.kind() == io::ErrorKind::OutOfMemory => Ok(None),
             Err(error) => Err(CannotStart::Slots(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Arenas {
+        /// Returns the arenas of a worker that reads no arguments of others.
+        pub(crate) fn of_results(results: Arc<ResultArena>, control: &Arc<Control>) -> Self {
+            Self { arguments: None, results, others: OtherArenas::new(Arc::clone(control)) }
         }
     }
 }

@@ -11,6 +11,17 @@ use crate::request::CoreKind;
 use crate::topology::tests::sample::{Shape, any_topology};
 use crate::topology::{Level, Topology};
 
+impl Allocator {
+    /// Checks the invariants.
+    fn sanity_check(&self) {
+        for core in 0..self.layout.cores.size() {
+            let free = self.layout.cpus_of(core).all(|cpu| self.free_cpus.contains(cpu));
+            assert_eq!(self.free_cores.contains(core), free, "core {core}");
+        }
+        assert!(self.free_cpus.end() <= self.layout.cpus.size());
+    }
+}
+
 fn allocator(topology: &Topology) -> Allocator {
     Allocator::new(Arc::new(Layout::new(topology)))
 }

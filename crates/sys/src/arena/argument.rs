@@ -135,11 +135,6 @@ impl ArgumentArena {
         Some(block.freeze())
     }
 
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
-        self.state.lock().waiting
-    }
-
     /// Frees `taken` bytes; `f` gives them back.
     fn end_use<T>(&self, taken: usize, f: impl FnOnce(&mut Ranges) -> T) -> T {
         // No code panics halfway through a change.
@@ -246,6 +241,13 @@ impl Drop for SharedBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl ArgumentArena {
+        /// Returns the number of threads that wait for memory of the arena.
+        pub(in crate::arena) fn waiting(&self) -> usize {
+            self.state.lock().waiting
+        }
+    }
 
     #[test]
     fn a_block_without_memory_does_not_count_as_warm() -> io::Result<()> {

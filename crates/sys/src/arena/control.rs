@@ -87,6 +87,16 @@ impl Drop for Waiting<'_> {
 }
 
 #[cfg(test)]
-pub(super) fn waiting(mapping: &ArenaMapping) -> u64 {
-    word(mapping, WAITING).load(std::sync::atomic::Ordering::Relaxed)
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::super::ResultView;
+    use super::{WAITING, word};
+
+    impl ResultView {
+        /// Returns the number of threads that wait for memory of the arena.
+        pub(in crate::arena) fn waiting(&self) -> u64 {
+            word(self.mapping(), WAITING).load(Ordering::Relaxed)
+        }
+    }
 }

@@ -143,11 +143,6 @@ impl ResultView {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> u64 {
-        control::waiting(&self.mapping)
-    }
-
     pub(super) fn reader(&self) -> &KnownReader {
         &self.reader
     }

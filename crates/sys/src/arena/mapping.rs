@@ -186,18 +186,6 @@ impl ArenaMapping {
         Ok(unsafe { mprotect(self.at(start, length).cast(), length, access) }?)
     }
 
-    /// Replaces one of our pages with a page to which the system cannot give memory.
-    #[cfg(test)]
-    pub(super) fn spoil_page(&self, start: usize) -> io::Result<()> {
-        let empty = memfd_create("empty", MemfdFlags::CLOEXEC)?;
-        let (page, flags) = (self.at(start, page_size()), MapFlags::SHARED | MapFlags::FIXED);
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the page is part of our mapping, and the tests that call this have no reference
-        // to its bytes.
-        unsafe { mmap(page.cast(), page_size(), access, flags, &empty, 0) }?;
-        Ok(())
-    }
-
     /// Returns the address of a range.
     ///
     /// # Panics
@@ -276,5 +264,23 @@ impl Drop for ArenaMapping {
         // SAFETY: the mapping was made with this length and nobody holds a reference, because
         // `self` is being dropped. It fails only for an address that is not mapped.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl ArenaMapping {
+        /// Replaces one of our pages with a page to which the system cannot give memory.
+        pub(in crate::arena) fn spoil_page(&self, start: usize) -> io::Result<()> {
+            let empty = memfd_create("empty", MemfdFlags::CLOEXEC)?;
+            let (page, flags) = (self.at(start, page_size()), MapFlags::SHARED | MapFlags::FIXED);
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            // SAFETY: the page is part of our mapping, and the tests that call this have no
+            // reference to its bytes.
+            unsafe { mmap(page.cast(), page_size(), access, flags, &empty, 0) }?;
+            Ok(())
+        }
     }
 }

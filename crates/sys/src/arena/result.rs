@@ -210,11 +210,6 @@ impl ResultArena {
         self.mapping.len() - control::length()
     }
 
-    #[cfg(test)]
-    pub(super) fn used(&self) -> usize {
-        self.state.lock().used
-    }
-
     pub(super) fn mapping(&self) -> &ArenaMapping {
         &self.mapping
     }
@@ -330,6 +325,13 @@ fn warm_part(word: u64, block: &Range<usize>) -> usize {
 mod tests {
     use super::super::mapping;
     use super::*;
+
+    impl ResultArena {
+        /// Returns the bytes that the blocks of the arena take.
+        pub(in crate::arena) fn used(&self) -> usize {
+            self.state.lock().used
+        }
+    }
 
     #[test]
     fn a_block_without_memory_does_not_count_as_warm() -> io::Result<()> {
