@@ -103,20 +103,13 @@ impl Launcher {
         Ok(program)
     }
 
-    /// Starts a program, and returns once it is executing.
+    /// Starts a program, and returns once it is executing. The guardian that has `slot` knows its
+    /// group.
     ///
     /// # Errors
     /// [`LaunchError`] has the stage at which the start failed, and the cause. No process is left
     /// then.
     pub fn launch(
-        &mut self,
-        prepared: &Prepared<'_>,
-        start: &LaunchSettings<'_>,
-    ) -> Result<Process, LaunchError> {
-        self.launch_in(None, prepared, start)
-    }
-
-    pub(crate) fn launch_in(
         &mut self,
         slot: Option<&GroupSlot>,
         prepared: &Prepared<'_>,
@@ -169,7 +162,7 @@ mod tests {
         let mut launcher = Launcher::new(&["CARGO_PKG_NAME"]);
         let prepared = launcher.prepare(&line).unwrap();
         let start = LaunchSettings::new([null.as_fd(); 3]);
-        launcher.launch(&prepared, &start).unwrap().reap().unwrap()
+        launcher.launch(None, &prepared, &start).unwrap().reap().unwrap()
     }
 
     #[test]

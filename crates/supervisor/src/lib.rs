@@ -3,7 +3,7 @@
 //!
 //! Internal to Brigade: any release may change its interface. Programs use the facade `brigade`.
 //!
-//! - [`Launcher`] and [`GuardedLauncher`] start programs.
+//! - [`Launcher`] starts programs.
 //! - [`OutputPipe`] and [`Capture`] read and keep what they print.
 //!
 //! A [`Supervisor`] has all threads and records of workers. It knows nothing of tasks: it takes
@@ -46,7 +46,6 @@ extern crate brigade_windows as std;
 mod capture;
 mod command_line;
 mod error;
-mod guarded_launcher;
 mod launcher;
 mod output_pipe;
 mod workers;
@@ -54,7 +53,6 @@ mod workers;
 pub use capture::{Capture, Captured, MAX_IN_MEMORY, Spill};
 pub use command_line::CommandLine;
 pub use error::{ContainsNul, EnvError, StartError};
-pub use guarded_launcher::GuardedLauncher;
 pub use launcher::{LaunchSettings, Launcher, Prepared};
 pub use output_pipe::{MAX_REST, OutputPipe};
 pub use workers::*;

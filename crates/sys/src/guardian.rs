@@ -90,6 +90,13 @@ impl Guardian {
         self.slots.as_slice().get(index)
     }
 
+    /// Forgets the group in the entry at `index`, which has ended.
+    pub fn clear(&self, index: usize) {
+        if let Some(slot) = self.slot(index) {
+            slot.clear();
+        }
+    }
+
     /// Kills at once the processes that the guardian would find by its mark after the end of this
     /// process.
     pub fn end_marked(&self) {
@@ -118,7 +125,7 @@ impl GroupSlot {
     }
 
     /// Removes the group; call it before the leader is reaped.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.0.store(0, Ordering::SeqCst);
     }
 }

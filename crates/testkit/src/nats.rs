@@ -193,7 +193,7 @@ impl NatsServer {
             let start = LaunchSettings::new([null.as_fd(); 3]);
             let mut launcher = Launcher::new(&[]);
             let prepared = launcher.prepare(&line).expect("no NUL");
-            let process = Arc::new(launcher.launch(&prepared, &start).expect("it starts"));
+            let process = Arc::new(launcher.launch(None, &prepared, &start).expect("it starts"));
             sender.send(Arc::clone(&process)).expect("the test waits for it");
             // Nobody else reaps it.
             let _ = process.reap();

@@ -16,8 +16,9 @@ use std::collections::HashSet;
 use std::mem;
 use std::time::Duration;
 
-use brigade_supervisor::GuardedLauncher;
+use brigade_supervisor::Launcher;
 use brigade_sys::clock::Monotonic;
+use brigade_sys::guardian::Guardian;
 use brigade_sys::poller::Poller;
 use brigade_sys::process::{Ended, Exit, Signal, Usage};
 
@@ -46,8 +47,9 @@ pub(crate) struct Local {
     preparation: Preparation,
     own_peak: memory::OwnPeak,
     live: Vec<Option<Live>>,
+    launcher: Launcher,
     /// Declared after `live`, and so dropped after the processes that it guards.
-    launcher: GuardedLauncher,
+    guardian: Guardian,
     generation: u32,
     /// The groups of ended jobs whose killed members may not be dead yet.
     dying_groups: HashSet<u32>,
@@ -77,10 +79,10 @@ impl Local {
         // little.
         let preparation = Preparation::new(config.slot_variable.clone(), stopper.clone())
             .map_err(RunnerError::system("open /dev/null"))?;
-        let launcher =
+        let (launcher, guardian) =
             preparation.launcher(slots).map_err(RunnerError::system("start the guardian"))?;
         poller
-            .add(launcher.guardian().pidfd(), Token::GUARDIAN.0)
+            .add(guardian.pidfd(), Token::GUARDIAN.0)
             .map_err(RunnerError::system("watch the guardian"))?;
         Ok(Self {
             config,
@@ -91,6 +93,7 @@ impl Local {
             own_peak: memory::OwnPeak::new(),
             live: (0..slots).map(|_| None).collect(),
             launcher,
+            guardian,
             generation: 0,
             dying_groups: HashSet::new(),
             buffer: vec![0; READ_BYTES].into(),
@@ -244,12 +247,13 @@ impl Drive<'_, Local> {
         let (slot, place) = (token.slot(), &mut self.place);
         let live = place.live[slot].as_ref();
         let Some(live) = live.filter(|live| live.generation == token.generation()) else { return };
-        let ended = match place.launcher.try_end(slot, &live.process) {
+        let ended = match live.process.try_end(place.guardian.slot(slot)) {
             Ok(Some(ended)) => ended,
             Ok(None) => return,
             Err(error) => {
                 // Other code in this program waits for any child. The status is lost, but the end
                 // is not.
+                place.guardian.clear(slot);
                 tracing::warn!(%error, "a job's exit status was collected by other code in this process");
                 Ended { exit: Exit::Unknown, usage: Usage::default() }
             }
@@ -283,7 +287,7 @@ impl Drop for Local {
         }
         // Kills each group and reaps its leader.
         self.live.clear();
-        self.launcher.guardian().end_marked();
+        self.guardian.end_marked();
         if self.config.adopts_orphans {
             self.kill_strays(|_| ());
         }

@@ -232,7 +232,7 @@ pub(crate) fn execute(
     };
     let prepared = launcher.prepare(line);
     let prepared = prepared.map_err(|error| io::Error::other(Unusable(error.to_string())))?;
-    launcher.launch(&prepared, start).map_err(|error| unless_unusable(line, error))
+    launcher.launch(None, &prepared, start).map_err(|error| unless_unusable(line, error))
 }
 
 pub(crate) fn inherits_environment(settings: &Settings) -> bool {

@@ -100,7 +100,7 @@ impl Local {
             confinement: confinement.map(|it| it.of_launch(&doors)).unwrap_or_default(),
             is_worker: false,
         };
-        let launched = self.launcher.launch(slot, &prepared, &start);
+        let launched = self.launcher.launch(self.guardian.slot(slot), &prepared, &start);
         let process = launched.map_err(|error| {
             let is_sandboxed = start.confinement.sandbox.is_some();
             failure(&error, &attempt.job, &command, is_sandboxed)
@@ -138,7 +138,7 @@ impl Local {
             self.poller.remove(pipe);
         }
         drop(live);
-        self.launcher.clear(slot);
+        self.guardian.clear(slot);
     }
 
     fn watch(&mut self, slot: usize, live: &Live) -> io::Result<()> {

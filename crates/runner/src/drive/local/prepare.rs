@@ -8,8 +8,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use brigade_supervisor::{CommandLine, GuardedLauncher, Launcher};
+use brigade_supervisor::{CommandLine, Launcher};
 use brigade_sys::descriptors::{above_streams, memory_file};
+use brigade_sys::guardian::Guardian;
 
 use super::feeder::Feeder;
 use crate::file_part::FilePart;
@@ -50,10 +51,10 @@ impl Preparation {
         Ok(Self { null: above_streams(&null)?, run, feeder, slot_variable })
     }
 
-    /// Starts the guardian of the jobs.
-    pub(super) fn launcher(&self, slots: usize) -> io::Result<GuardedLauncher> {
+    /// Returns the launcher of the jobs, and starts their guardian.
+    pub(super) fn launcher(&self, slots: usize) -> io::Result<(Launcher, Guardian)> {
         let launcher = Launcher::new(&[NUMBER, SLOT, CORES, RUN]);
-        GuardedLauncher::new(launcher, slots, &format!("{RUN}={}", self.run))
+        Ok((launcher, Guardian::start(slots, &format!("{RUN}={}", self.run))?))
     }
 
     pub(super) fn null(&self) -> io::Result<OwnedFd> {

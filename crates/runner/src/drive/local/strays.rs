@@ -60,7 +60,7 @@ impl Local {
     /// Kills the processes that have outlived their jobs, at the end of the run.
     pub(super) fn kill_strays(&mut self, mut report: impl FnMut(Event)) {
         // The guardian, and strays that could not be killed.
-        let mut given_up = HashSet::from([self.launcher.guardian().pid()]);
+        let mut given_up = HashSet::from([self.guardian.pid()]);
         // The dead ones have not outlived the run.
         self.reap_adopted();
         for _ in 0..MAX_GENERATIONS {
@@ -93,12 +93,11 @@ impl Local {
     /// Replaces a guardian that was killed. Without one, SIGKILL of this process would leave
     /// processes of jobs behind.
     pub(super) fn restart_guardian(&mut self) {
-        self.poller.remove(self.launcher.guardian().pidfd());
+        self.poller.remove(self.guardian.pidfd());
         tracing::warn!("the guardian was killed; starting another one");
-        let restarted = self
-            .launcher
-            .restart_guardian()
-            .and_then(|()| self.poller.add(self.launcher.guardian().pidfd(), Token::GUARDIAN.0));
+        let restarted = self.guardian.restart();
+        let restarted =
+            restarted.and_then(|()| self.poller.add(self.guardian.pidfd(), Token::GUARDIAN.0));
         if let Err(error) = restarted {
             tracing::warn!(%error, "cannot restart the guardian");
         }
