@@ -35,12 +35,12 @@ pub struct Connection {
     /// The worker's arena for large values. A worker without it has no arena for arguments either.
     pub results: Option<Arc<ResultView>>,
     /// The worker can read the arena of arguments, if it has one of its own.
-    reads_arguments: bool,
+    pub(crate) reads_arguments: bool,
     /// `true` if the worker can call functions by their offsets.
     pub same_build: bool,
-    sent_arenas: SentArenas,
+    pub(crate) sent_arenas: SentArenas,
     /// Kept open so that the worker's last ring is heard, whatever it does to its own descriptors.
-    _ringers: Option<[OwnedFd; 2]>,
+    pub(crate) ringers: Option<[OwnedFd; 2]>,
     /// Number of frames that were sent but not announced.
     unannounced: u16,
     /// `true` once the worker has broken the protocol: it is killed, and nothing it wrote is
@@ -121,30 +121,15 @@ impl Connection {
             reads_arguments: false,
             same_build,
             sent_arenas: SentArenas::default(),
-            _ringers: None,
+            ringers: None,
             unannounced: 0,
             broken: false,
         }
     }
 
-    /// Adds the memory and the doorbell descriptors that the host shares with a worker with rings.
-    pub(crate) fn with_memory(
-        self,
-        results: Option<Arc<ResultView>>,
-        reads_arguments: bool,
-        ringers: Option<[OwnedFd; 2]>,
-    ) -> Self {
-        Self { results, reads_arguments, _ringers: ringers, ..self }
-    }
-
     /// Returns `true` if the worker can read the arena of arguments.
     pub fn reads_arguments(&self) -> bool {
         self.reads_arguments && self.results.is_some()
-    }
-
-    /// Records that the worker can take no descriptors.
-    pub(crate) fn takes_no_descriptors(&mut self) {
-        self.sent_arenas.disable();
     }
 
     /// Makes sure that the worker can read a buffer in shared memory. Returns `false` if it cannot,

@@ -165,9 +165,11 @@ impl<'a> Kept<'a> {
             results.set_worker(pid);
         }
         let reads_arguments = shared.is_some_and(|shared| shared.arguments.is_some());
-        let mut connection =
-            Connection::new(link, table, same_build).with_memory(results, reads_arguments, ringers);
+        let mut connection = Connection::new(link, table, same_build);
         connection.end_mark = end_mark;
+        connection.results = results;
+        connection.reads_arguments = reads_arguments;
+        connection.ringers = ringers;
         Connected { connection, receiver, initializing: None }
     }
 }

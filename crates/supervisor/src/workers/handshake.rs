@@ -101,7 +101,7 @@ impl<S: Supervised> Handshake<'_, S> {
         }
         if self.settings.sandbox.is_some() {
             // A worker that opens the memory of another one reads what is not meant for it.
-            result.connection.takes_no_descriptors();
+            result.connection.sent_arenas.disable();
         }
         let has_setup = self.settings.setup.is_awaited(self.process.is_forked());
         if has_setup {
@@ -114,7 +114,7 @@ impl<S: Supervised> Handshake<'_, S> {
             match self.receive()? {
                 FromWorkerControl::Initialized { takes_descriptors: true } => {}
                 FromWorkerControl::Initialized { takes_descriptors: false } => {
-                    result.connection.takes_no_descriptors();
+                    result.connection.sent_arenas.disable();
                 }
                 FromWorkerControl::InitializerFailed { reason } => {
                     // Whatever the initializer needs may be available the next time.
