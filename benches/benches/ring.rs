@@ -74,11 +74,11 @@ fn there_and_back(criterion: &mut Criterion, size: usize) {
         group.bench_function(BenchmarkId::new("there and back", size), |bencher| {
             bencher.iter(|| {
                 host.send(&message, &[]).expect("a running thread");
-                while !host.advance().expect("a valid message") {
+                while !host.consumer.advance().expect("a valid message") {
                     std::hint::spin_loop();
                 }
                 host.made_room();
-                host.message().len()
+                host.consumer.message().len()
             });
         });
         host.send(END, &[]).expect("a running thread");

@@ -100,9 +100,9 @@ impl LinkReceiver for RingHostReceiver {
             self.bell.listen(Listener::Caller);
             let mut host = self.host.lock().expect("no panic");
             host.pump()?;
-            let whole = host.advance()?;
+            let whole = host.consumer.advance()?;
             if whole {
-                self.message = host.message().to_vec();
+                self.message = host.consumer.message().to_vec();
             }
             host.made_room();
             if whole {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use brigade_scheduler::{FailedItems, Failure, InterruptedAttempt};
 use brigade_sys::sync::Mutex;
-use brigade_wire::link::ring::HostEnd;
+use brigade_wire::ring::Consumer;
 use brigade_wire::{Attempt, Chunk, codec, items};
 
 use crate::cell::TaskCell;
@@ -234,9 +234,9 @@ impl ChunkProgress {
 
     /// Takes the values of the next items that have arrived in their short form, and returns their
     /// number.
-    pub(crate) fn take_items(&mut self, end: &mut HostEnd) -> u32 {
+    pub(crate) fn take_items(&mut self, ring: &mut Consumer) -> u32 {
         let left = self.shape.items.saturating_sub(self.answered);
-        let taken = end.take_items(self.answered, left, &mut self.results);
+        let taken = ring.take_items(self.answered, left, &mut self.results);
         self.answered += taken;
         taken
     }

@@ -276,7 +276,7 @@ impl Core {
                     let FinishedInline { task, attempt, run_time, began, worn, .. } = finished;
                     let run_time = Duration::from_nanos(run_time);
                     let report = RunReport { worker, began, run_time };
-                    let value = Bytes::copy(FinishedInline::value(end.message()));
+                    let value = Bytes::copy(FinishedInline::value(end.consumer.message()));
                     let data = EventData::Outcome(Ok(Value::Inline(value)), report);
                     let failure = None;
                     let event = Event::Finished { worker, task, attempt, run_time, worn, failure };
@@ -298,7 +298,7 @@ impl Core {
         if let Some(Some(worker_slot)) = self.worker_slots.get_mut(slot)
             && let Some(HostLink::Ring(end)) =
                 worker_slot.connection.as_mut().map(|connection| &mut connection.link)
-            && (collected > 0 || end.is_in_the_middle())
+            && (collected > 0 || end.consumer.is_in_the_middle())
         {
             end.made_room();
         }
@@ -310,7 +310,7 @@ impl Core {
     pub(super) fn watch_rings(&mut self) {
         let connections = self.worker_slots.iter().flatten();
         let ends = connections.filter_map(|slot| match &slot.connection.as_ref()?.link {
-            HostLink::Ring(end) => Some(end.watch()),
+            HostLink::Ring(end) => Some(end.consumer.watch()),
             HostLink::Connected(_) => None,
         });
         self.watched = ends.collect();

@@ -91,11 +91,11 @@ impl LinkSender for HostLink {
 }
 
 impl HostLink {
-    /// Returns `true` if the worker seems to sleep; see [`ring::HostEnd::seems_asleep`].
+    /// Returns `true` if the worker seems to sleep; only an announcement is sure to wake it.
     #[inline]
     fn seems_asleep(&self) -> bool {
         match self {
-            Self::Ring(end) => end.seems_asleep(),
+            Self::Ring(end) => end.worker_bell.seems_asleep(),
             Self::Connected(_) => false,
         }
     }
@@ -105,7 +105,7 @@ impl HostLink {
     #[inline]
     fn wake_up(&mut self) -> Result<Option<WakeUp>, LinkError> {
         match self {
-            Self::Ring(end) => Ok(end.wake_up()),
+            Self::Ring(end) => Ok(end.worker_bell.wake_up()),
             Self::Connected(sender) => sender.announce().map(|()| None),
         }
     }

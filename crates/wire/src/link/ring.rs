@@ -19,7 +19,7 @@ use std::time::Duration;
 use brigade_sys::segment::Segment;
 
 use super::{LinkError, LinkSender, send_as_bytes};
-use crate::ring::{self, Bell, Consumer, Producer, Pushed, Region, WakeUp, Watch};
+use crate::ring::{self, Bell, Consumer, Producer, Pushed, Region};
 use crate::slots::SlotTable;
 pub use spins::Spins;
 pub use worker_end::{WorkerEnd, WorkerReceiver, WorkerSender};
@@ -54,9 +54,10 @@ fn regions(segment: &Arc<Segment>, slots: u16) -> (Region, Region) {
 #[derive(Debug)]
 pub struct HostEnd {
     producer: Producer,
-    consumer: Consumer,
+    /// Takes the messages of the worker; call [`made_room`](Self::made_room) after they were used.
+    pub consumer: Consumer,
     /// The worker sleeps here while it has no tasks.
-    worker_bell: Bell,
+    pub worker_bell: Bell,
     /// The worker sleeps here while it has no room.
     room_bell: Bell,
     /// The number of words that were taken at the last look at this bell.
@@ -81,63 +82,10 @@ impl HostEnd {
         }
     }
 
-    /// Takes the next message, if there is one; [`message`](Self::message) returns it.
-    ///
-    /// # Errors
-    /// [`LinkError::Protocol`]: nothing can be received any more.
-    #[inline]
-    pub fn advance(&mut self) -> Result<bool, LinkError> {
-        self.consumer.advance()
-    }
-
-    /// Returns the message that `advance` has found.
-    #[inline]
-    pub fn message(&self) -> &[u8] {
-        self.consumer.message()
-    }
-
-    /// Returns `true` if something has arrived; see [`Consumer::find_published`].
-    ///
-    /// # Errors
-    /// Like [`advance`](Self::advance).
-    #[inline]
-    pub fn find_published(&mut self) -> Result<bool, LinkError> {
-        self.consumer.find_published()
-    }
-
-    /// Takes the [short items](ring) that are next; see [`Consumer::take_items`].
-    pub fn take_items(&mut self, first: u32, most: u32, values: &mut Vec<u8>) -> u32 {
-        self.consumer.take_items(first, most, values)
-    }
-
-    /// Returns `true` if a message has begun to arrive and waits for room for the rest.
-    #[inline]
-    pub fn is_in_the_middle(&self) -> bool {
-        self.consumer.is_in_the_middle()
-    }
-
-    /// Returns `true` if `advance` or `pump` may have something to do.
+    /// Returns `true` if the consumer or `pump` may have something to do.
     #[inline]
     pub fn has_more(&self) -> bool {
         self.consumer.has_more() || !self.waiting.is_empty()
-    }
-
-    /// Returns a watch over the messages that arrive.
-    pub fn watch(&self) -> Watch {
-        self.consumer.watch()
-    }
-
-    /// Returns `true` if the worker seems to sleep. It may fall asleep at the same time: only an
-    /// announcement is sure to wake it.
-    #[inline]
-    pub fn seems_asleep(&self) -> bool {
-        self.worker_bell.seems_asleep()
-    }
-
-    /// Announces what was sent. Returns the wake-up of a worker that sleeps.
-    #[inline]
-    pub fn wake_up(&self) -> Option<WakeUp> {
-        self.worker_bell.wake_up()
     }
 
     /// Wakes a worker that had no room for more, and frees the memory of a large message; call it

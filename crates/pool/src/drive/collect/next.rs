@@ -34,26 +34,27 @@ pub(super) fn next_event(
     deferred: &mut Deferred,
 ) -> Result<Option<Next>, String> {
     end.pump().map_err(|error| error.to_string())?;
+    let ring = &mut end.consumer;
     loop {
-        if !end.find_published().map_err(|error| error.to_string())? {
+        if !ring.find_published().map_err(|error| error.to_string())? {
             return Ok(None);
         }
         let due = scheduler.due(worker);
-        let taken = due.and_then(|task| task.with_chunk_progress(|chunk| chunk.take_items(end)));
+        let taken = due.and_then(|task| task.with_chunk_progress(|chunk| chunk.take_items(ring)));
         if let Some(taken) = taken.filter(|taken| *taken > 0) {
             *items += taken as usize;
             continue;
         }
-        if !end.advance().map_err(|error| error.to_string())? {
+        if !ring.advance().map_err(|error| error.to_string())? {
             return Ok(None);
         }
         if due.is_some_and(|task| task.is_ordinary())
-            && let Some(finished) = FinishedInline::decode(end.message())
+            && let Some(finished) = FinishedInline::decode(ring.message())
         {
             return Ok(Some(Next::Inline(finished)));
         }
         let reachable = Reachable { results, kept, copies: shared.arguments() };
-        let next = match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
+        let next = match FromWorker::decode(ring.message()).map_err(|error| error.to_string())? {
             FromWorker::Item(item) => {
                 take_item(due, item, reachable, deferred)?;
                 *items += 1;

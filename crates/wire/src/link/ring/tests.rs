@@ -139,19 +139,19 @@ impl Checked {
 
     /// Returns `true` if there was a message.
     fn advance(&mut self) -> bool {
-        let advanced = self.end.advance();
+        let advanced = self.end.consumer.advance();
         assert!(advanced.is_err() || !self.cannot_receive, "it recovered after a breach");
         self.cannot_receive = advanced.is_err();
-        assert!(self.end.message().len() <= LIMIT);
+        assert!(self.end.consumer.message().len() <= LIMIT);
         advanced.unwrap_or(false)
     }
 
     fn take_items(&mut self) {
-        let (found, mut values) = (self.end.find_published(), Vec::new());
+        let (found, mut values) = (self.end.consumer.find_published(), Vec::new());
         assert!(found.is_err() || !self.cannot_receive, "it recovered after a breach");
         self.cannot_receive = found.is_err();
         if found.is_ok_and(|found| found) {
-            self.end.take_items(0, 3, &mut values);
+            self.end.consumer.take_items(0, 3, &mut values);
         }
         assert!(values.len() <= 3 * 65);
     }
@@ -161,7 +161,7 @@ impl Checked {
         self.take_items();
         while self.advance() {}
         self.end.made_room();
-        let _ = (self.end.has_more(), self.end.is_in_the_middle());
+        let _ = (self.end.has_more(), self.end.consumer.is_in_the_middle());
         self.pump();
         self.send(100);
     }
@@ -269,10 +269,13 @@ fn a_worker_without_room_is_woken_before_the_ring_is_empty() {
         // It sleeps.
         bell.store(1, Ordering::SeqCst);
         while bell.load(Ordering::SeqCst) == 1 {
-            assert!(end.advance().expect("an intact ring"), "nothing is left, and it sleeps");
+            assert!(
+                end.consumer.advance().expect("an intact ring"),
+                "nothing is left, and it sleeps"
+            );
             end.made_room();
         }
-        while end.advance().expect("an intact ring") {
+        while end.consumer.advance().expect("an intact ring") {
             end.made_room();
         }
     }
