@@ -144,7 +144,8 @@ fn a_head_in_words_is_sent_as_its_bytes(link: (End, End)) {
             [head.iter().flat_map(|word| word.to_le_bytes()).collect(), payload].concat();
         let payload = &expected[size_of_val(head)..];
         for (from, to) in [(&mut host.0, &mut worker.1), (&mut worker.0, &mut host.1)] {
-            from.send_words(head, payload).expect("room");
+            // The method of the link, and not that of its box.
+            from.as_mut().send_words(head, payload).expect("room");
             from.announce().expect("an open link");
             assert_eq!(whole(&mut **to), expected);
         }

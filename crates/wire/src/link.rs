@@ -14,6 +14,9 @@ use std::time::Duration;
 use brigade_sys::clock::Monotonic;
 
 /// The sending half of a link's end.
+///
+/// In a box whose type is `dyn LinkSender`, it has the default of each method that has one, except
+/// `announce`. So a link whose own methods are better, as those of the ring, has no use there.
 pub trait LinkSender: Send {
     /// Sends one message, `head` followed by `payload`.
     ///
@@ -101,33 +104,17 @@ fn send_as_bytes<S: LinkSender + ?Sized>(
     sender.send_unannounced(bytes.as_flattened(), payload)
 }
 
-impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
+impl LinkSender for Box<dyn LinkSender> {
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         (**self).send_unannounced(head, payload)
-    }
-
-    fn send_words(&mut self, head: &[u64], payload: &[u8]) -> Result<(), LinkError> {
-        (**self).send_words(head, payload)
-    }
-
-    fn send_item(&mut self, index: u32, value: &[u8]) -> Result<bool, LinkError> {
-        (**self).send_item(index, value)
     }
 
     fn announce(&mut self) -> Result<(), LinkError> {
         (**self).announce()
     }
-
-    fn announce_later(&mut self, now: Monotonic, left: Duration) -> Result<(), LinkError> {
-        (**self).announce_later(now, left)
-    }
-
-    fn resume(&mut self) -> Result<(), LinkError> {
-        (**self).resume()
-    }
 }
 
-/// The receiving half of a link's end.
+/// The receiving half of a link's end. In a box, it has defaults as the [sender](LinkSender) has.
 pub trait LinkReceiver: Send {
     /// Blocks until the next whole message arrives and returns it. The message is valid until the
     /// next call.
@@ -166,24 +153,9 @@ pub trait LinkReceiver: Send {
     }
 }
 
-impl<R: LinkReceiver + ?Sized> LinkReceiver for Box<R> {
+impl LinkReceiver for Box<dyn LinkReceiver> {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
         (**self).receive()
-    }
-
-    fn receive_while(
-        &mut self,
-        before_look: &mut dyn FnMut(),
-    ) -> Result<(&[u8], Option<Monotonic>), LinkError> {
-        (**self).receive_while(before_look)
-    }
-
-    fn behind(&self) -> u64 {
-        (**self).behind()
-    }
-
-    fn resume(&mut self) -> Result<(), LinkError> {
-        (**self).resume()
     }
 }
 
