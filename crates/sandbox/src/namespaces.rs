@@ -27,18 +27,16 @@ pub(crate) fn isolation(sandbox: &Sandbox) -> Result<Option<Isolation>, SandboxE
         add(&mut files, method, paths, false)?;
     }
     add(&mut files, "write", &sandbox.write, true)?;
-    let there = |paths: &[&'static str]| -> Vec<&'static str> {
-        paths.iter().copied().filter(|path| Path::new(path).exists()).collect()
-    };
-    add(&mut files, "write", &there(&DEVICES), true)?;
-    add(&mut files, "execute", &there(of_programs(sandbox)), false)?;
+    let exists = |path: &&str| Path::new(path).exists();
+    add(&mut files, "write", DEVICES.into_iter().filter(exists), true)?;
+    add(&mut files, "execute", of_programs(sandbox).filter(exists), false)?;
     Ok(Some(Isolation { network, files: Some(files) }))
 }
 
 fn add(
     files: &mut Vec<Visible>,
     method: &'static str,
-    paths: &[impl AsRef<Path>],
+    paths: impl IntoIterator<Item: AsRef<Path>>,
     is_writable: bool,
 ) -> Result<(), SandboxError> {
     for path in paths {
