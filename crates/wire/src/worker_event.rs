@@ -37,42 +37,21 @@ pub struct WorkerEvent<'a> {
     pub fields: Vec<(&'a str, FieldValue<'a>)>,
 }
 
-/// The level of an event.
+/// The level of an event, from 0 for an error to 4. What a worker says beyond that counts as 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum EventLevel {
-    /// An error.
-    Error,
-    /// A warning.
-    Warn,
-    /// Information.
-    Info,
-    /// For debugging.
-    Debug,
-    /// Everything.
-    Trace,
-}
+pub struct EventLevel(u8);
+
+const LEVELS: [Level; 5] = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE];
 
 impl From<Level> for EventLevel {
     fn from(level: Level) -> Self {
-        match level {
-            Level::ERROR => Self::Error,
-            Level::WARN => Self::Warn,
-            Level::INFO => Self::Info,
-            Level::DEBUG => Self::Debug,
-            Level::TRACE => Self::Trace,
-        }
+        Self((0..).zip(LEVELS).find(|(_, it)| *it == level).map_or(u8::MAX, |(number, _)| number))
     }
 }
 
 impl From<EventLevel> for Level {
-    fn from(level: EventLevel) -> Self {
-        match level {
-            EventLevel::Error => Self::ERROR,
-            EventLevel::Warn => Self::WARN,
-            EventLevel::Info => Self::INFO,
-            EventLevel::Debug => Self::DEBUG,
-            EventLevel::Trace => Self::TRACE,
-        }
+    fn from(EventLevel(number): EventLevel) -> Self {
+        LEVELS.get(usize::from(number)).copied().unwrap_or(Self::TRACE)
     }
 }
 
@@ -96,8 +75,8 @@ pub enum FieldValue<'a> {
 impl<'a> WorkerEvent<'a> {
     /// Returns an event that says only how many were lost.
     pub fn lost(count: u64) -> Self {
-        let (file, line, task, fields) = (None, None, None, Vec::new());
-        Self { level: EventLevel::Warn, target: "", file, line, task, lost: count, fields }
+        let (level, fields) = (Level::WARN.into(), Vec::new());
+        Self { level, target: "", file: None, line: None, task: None, lost: count, fields }
     }
 
     /// Encodes the event with its length.
@@ -162,6 +141,13 @@ mod tests {
         }
         let (taken, rest) = WorkerEvent::take(rest).unwrap().unwrap();
         assert_eq!((taken, rest), (second, &[][..]));
+    }
+
+    #[test]
+    fn levels_arrive_as_they_were_and_unknown_ones_as_the_last() {
+        let arrived = LEVELS.map(|level| Level::from(EventLevel::from(level)));
+        assert_eq!(arrived, LEVELS);
+        assert_eq!(Level::from(EventLevel(5)), Level::TRACE);
     }
 
     #[test]

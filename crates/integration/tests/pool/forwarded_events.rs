@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use brigade::{Pool, PoolBuilder};
 use brigade_integration::{Emitted, Spans, builder};
 use brigade_testkit::{BOUND, outcome, wait_until};
-use brigade_wire::worker_event::{EventLevel, FieldValue, WorkerEvent};
+use brigade_wire::worker_event::{FieldValue, WorkerEvent};
 use tracing::{Level, debug, error, info, trace, warn};
 
 const TARGET: &str = "app::db";
@@ -181,7 +181,7 @@ fn a_worker_cannot_add_any_number_of_callsites() {
     for target in 0..1_100 {
         let target = format!("target-{target}");
         let fields = vec![("message", FieldValue::Text("x"))];
-        let level = EventLevel::Info;
+        let level = Level::INFO.into();
         let event = WorkerEvent { target: &target, level, fields, ..WorkerEvent::lost(0) };
         writes_once(&pool, event.encode().unwrap());
     }

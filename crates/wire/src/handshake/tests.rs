@@ -46,7 +46,7 @@ prop_compose! {
         folder: String, depth: u32, identity: [u8; 32], initializer: Option<u64>, finalizer: Option<u64>,
     ) -> Hello {
         let worker = WorkerId { slot, generation };
-        let events = asks.then_some(EventLevel::Debug);
+        let events = asks.then_some(tracing::Level::DEBUG.into());
         let given = Given { page: events.map(|_| ()), files: Some(()), ..Given::default() };
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
@@ -170,7 +170,7 @@ fn the_bytes_of_a_greeting_change_only_with_the_version() {
     let greeting = Hello {
         token: Token([9; 16]),
         given: Given { segment: Some(()), caller: Some(()), files: Some(()), ..Given::default() },
-        events: Some(EventLevel::Debug),
+        events: Some(tracing::Level::DEBUG.into()),
         arenas: (5, 6),
         terms: Terms { budget: 7, protection: Protection::Copied },
         copies: Some(Duration::new(8, 9)),
