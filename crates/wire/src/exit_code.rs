@@ -7,76 +7,54 @@ use brigade_sys::process::{Exit, signal_name};
 
 /// The host asked the worker to stop.
 pub const STOPPED: i32 = 0;
-/// The variable that turns a process into a worker is malformed.
-pub const MARKER: i32 = 221;
-/// Host and worker use different versions of the protocol.
-pub const VERSION: i32 = 222;
-/// Other threads were running when `init` was called, so the ipc link could not be created.
-pub const THREADS: i32 = 223;
-/// The host ended, or is not the parent of this process.
-pub const HOST_GONE: i32 = 224;
-/// The control socket is unusable, or delivered something unexpected.
-pub const CONTROL: i32 = 225;
-/// The shared table of task states could not be mapped.
-pub const SLOTS: i32 = 226;
-/// The socket for the link could not be created.
-pub const SERVER: i32 = 227;
-/// The link could not be completed, or its peer did not have the token.
-pub const LINK_REFUSED: i32 = 228;
-/// The host closed the link without asking the worker to stop.
-pub const LINK_CLOSED: i32 = 229;
-/// The link broke while the worker waited for a task.
-pub const LINK_BROKEN: i32 = 230;
-/// An outcome could not be sent: the link is gone although the host exists.
-pub const OUTCOME_LOST: i32 = 231;
-/// The host sent a malformed message.
-pub const PROTOCOL: i32 = 232;
-/// The pool's initializer failed; the host received the reason.
-pub const INITIALIZER: i32 = 233;
 
-/// The worker was forked from a server, and could not take over a setting of the host.
-pub const INHERITED: i32 = 234;
+/// Declares the codes with their texts.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal: $text:literal;)+) => {
+        $($(#[$doc])* pub const $name: i32 = $code;)+
 
-/// Returns the meaning of a code of this module, as a fragment that can follow "exit code 222, ",
-/// or `None` for any other code.
-///
-/// [`STOPPED`] has no text, because a task that ends the process itself may also exit with zero.
-pub const fn describe(code: i32) -> Option<&'static str> {
-    Some(match code {
-        MARKER => "the variable BRIGADE_WORKER was not set by a host",
-        VERSION => {
-            "it uses another version of the protocol; build host and worker from the same release"
-        }
-        THREADS => {
-            "brigade::init() was called while other threads were running; make it the first line of main, or use Link::Ring"
-        }
-        HOST_GONE => {
-            "the host is not, or no longer, its parent; a wrapper script must `exec` the worker"
-        }
-        CONTROL => {
-            "its control socket (its initial standard input) was unusable; a wrapper must pass it on"
-        }
-        SLOTS => "it cannot map the memory that it shares with the host",
-        SERVER => {
-            "it cannot create the socket for its link; check space and permissions of the temporary folder"
-        }
-        LINK_REFUSED => "the link to the host cannot be completed",
-        LINK_CLOSED => "the host closed the link",
-        LINK_BROKEN => "the link broke; a task may have closed descriptors that are not its own",
-        OUTCOME_LOST => {
-            "an outcome cannot be sent; the task may have closed descriptors that are not its own"
-        }
-        PROTOCOL => "it received a malformed message",
-        INITIALIZER => "its initializer failed",
-        INHERITED => "it cannot take over a setting that its host has by now",
-        _ => return None,
-    })
+        const TEXTS: &[(i32, &str)] = &[$(($name, $text)),+];
+    };
 }
 
-/// Returns the meaning of an exit: [`describe`] for codes, the usual cause for signals.
+codes! {
+    /// The variable that turns a process into a worker is malformed.
+    MARKER = 221: "the variable BRIGADE_WORKER was not set by a host";
+    /// Host and worker use different versions of the protocol.
+    VERSION = 222: "it uses another version of the protocol; build host and worker from the same release";
+    /// Other threads were running when `init` was called, so the ipc link could not be created.
+    THREADS = 223: "brigade::init() was called while other threads were running; make it the first line of main, or use Link::Ring";
+    /// The host ended, or is not the parent of this process.
+    HOST_GONE = 224: "the host is not, or no longer, its parent; a wrapper script must `exec` the worker";
+    /// The control socket is unusable, or delivered something unexpected.
+    CONTROL = 225: "its control socket (its initial standard input) was unusable; a wrapper must pass it on";
+    /// The shared table of task states could not be mapped.
+    SLOTS = 226: "it cannot map the memory that it shares with the host";
+    /// The socket for the link could not be created.
+    SERVER = 227: "it cannot create the socket for its link; check space and permissions of the temporary folder";
+    /// The link could not be completed, or its peer did not have the token.
+    LINK_REFUSED = 228: "the link to the host cannot be completed";
+    /// The host closed the link without asking the worker to stop.
+    LINK_CLOSED = 229: "the host closed the link";
+    /// The link broke while the worker waited for a task.
+    LINK_BROKEN = 230: "the link broke; a task may have closed descriptors that are not its own";
+    /// An outcome could not be sent: the link is gone although the host exists.
+    OUTCOME_LOST = 231: "an outcome cannot be sent; the task may have closed descriptors that are not its own";
+    /// The host sent a malformed message.
+    PROTOCOL = 232: "it received a malformed message";
+    /// The pool's initializer failed; the host received the reason.
+    INITIALIZER = 233: "its initializer failed";
+    /// The worker was forked from a server, and could not take over a setting of the host.
+    INHERITED = 234: "it cannot take over a setting that its host has by now";
+}
+
+/// Returns the meaning of an exit as a fragment that can follow "exit code 222, ": that of a code
+/// of this module, or the usual cause of a signal.
+///
+/// [`STOPPED`] has no text, because a task that ends the process itself may also exit with zero.
 pub fn describe_exit(exit: Exit) -> Option<&'static str> {
     match exit {
-        Exit::Code(code) => describe(code),
+        Exit::Code(code) => TEXTS.iter().find(|(known, _)| *known == code).map(|(_, text)| *text),
         Exit::Signal(number) => Some(match signal_name(number)? {
             "SIGSEGV" | "SIGBUS" => "an invalid memory access or a stack overflow",
             "SIGABRT" => {
@@ -98,29 +76,13 @@ pub fn describe_exit(exit: Exit) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    const ALL: [i32; 14] = [
-        MARKER,
-        VERSION,
-        THREADS,
-        HOST_GONE,
-        CONTROL,
-        SLOTS,
-        SERVER,
-        LINK_REFUSED,
-        LINK_CLOSED,
-        LINK_BROKEN,
-        OUTCOME_LOST,
-        PROTOCOL,
-        INITIALIZER,
-        INHERITED,
-    ];
-
     #[test]
     fn every_exit_code_has_its_own_description() {
-        let mut texts: Vec<_> = ALL.iter().map(|code| describe(*code).expect("a text")).collect();
+        let described = TEXTS.iter().map(|(code, _)| describe_exit(Exit::Code(*code)));
+        let mut texts: Vec<_> = described.map(|text| text.expect("a text")).collect();
         texts.sort_unstable();
         texts.dedup();
-        assert_eq!(texts.len(), ALL.len());
+        assert_eq!(texts.len(), TEXTS.len());
     }
 
     #[test]
