@@ -2,11 +2,11 @@
 //!
 //! The layout of a [`Portable`] never changes: a new kind of failure gets a new code, and what it
 //! contains is a list of texts and a list of numbers. So a program reads the errors of newer ones.
+//! The calls of a task are bytes, which other versions need not understand.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_crash::{CrashReport, Stack};
 use brigade_sandbox::{Limit, calls};
 use brigade_sys::process::Exit;
 use brigade_wire::{Attempt, codec};
@@ -20,8 +20,9 @@ const VERSION: u8 = 1;
 /// Longer texts are cut.
 const TEXT_LIMIT: usize = 64 << 10;
 
-/// Number of texts for the calls of a task. The deepest stack with the longest names takes fewer.
-const MAX_PLACES: usize = 8;
+/// Maximum number of bytes for the calls of a task. The deepest stack with the longest names takes
+/// fewer.
+const PLACES_LIMIT: usize = 256 << 10;
 
 const QUARANTINED: u8 = 1;
 const IN_THE_QUEUE: u8 = 2;
@@ -38,6 +39,8 @@ struct Portable<T> {
     label: Option<T>,
     elapsed: Option<Duration>,
     flags: u8,
+    /// The crash and the stack, which are missing for a version that cannot decode them.
+    places: Vec<u8>,
 }
 
 /// Contains everything but the task's id, which has a meaning only in its own pool.
@@ -47,13 +50,15 @@ impl Serialize for TaskError {
         let (kind, texts, numbers) = parts(&inner.kind);
         let Circumstances { elapsed, quarantined, in_the_queue, broke_protocol, crash, stack } =
             &inner.circumstances;
-        let places = Places { crash: crash.clone(), stack: stack.clone() }.to_texts();
-        let texts = texts.into_iter().chain(places.iter().map(String::as_str));
+        let mut places = Vec::new();
+        if codec::encode(&(crash.clone(), stack.clone()), &mut places, PLACES_LIMIT).is_err() {
+            places.clear();
+        }
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let portable = Portable {
             version: VERSION,
             kind,
-            texts: texts.map(cut).collect(),
+            texts: texts.into_iter().map(cut).collect(),
             numbers,
             attempt: inner.attempt.get(),
             label: inner.label.as_deref().map(cut),
@@ -61,6 +66,7 @@ impl Serialize for TaskError {
             flags: flag(*quarantined, QUARANTINED)
                 | flag(*in_the_queue, IN_THE_QUEUE)
                 | flag(*broke_protocol, BROKE_PROTOCOL),
+            places,
         };
         portable.serialize(serializer)
     }
@@ -69,15 +75,14 @@ impl Serialize for TaskError {
 impl<'de> Deserialize<'de> for TaskError {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let portable = Portable::<String>::deserialize(deserializer)?;
-        let Portable { version, kind, texts, numbers, attempt, label, elapsed, flags } = portable;
+        let Portable { version, kind, texts, numbers, attempt, label, elapsed, flags, places } =
+            portable;
         if version != VERSION {
             let problem = format_args!("the error of a task has the unknown version {version}");
             return Err(D::Error::custom(problem));
         }
-        let places = texts.clone();
         let mut error = Self::new(kind_of(kind, texts, &numbers));
-        let own = parts(&error.inner.kind).1.len();
-        let Places { crash, stack } = Places::from_texts(places.get(own..).unwrap_or_default());
+        let (crash, stack) = codec::decode(&places).unwrap_or_default();
         error.inner.attempt = Attempt::new(attempt);
         error.inner.label = label.map(|label| Arc::from(cut(&label)));
         Ok(error.under(Circumstances {
@@ -88,41 +93,6 @@ impl<'de> Deserialize<'de> for TaskError {
             crash,
             stack,
         }))
-    }
-}
-
-/// The crash and the stack, which follow the texts of the kind. Other versions may ignore them.
-#[derive(Default, serde::Serialize, serde::Deserialize)]
-struct Places {
-    crash: Option<CrashReport>,
-    stack: Option<Stack>,
-}
-
-impl Places {
-    /// Encodes it in hexadecimal digits, and divides them.
-    fn to_texts(&self) -> Vec<String> {
-        let mut bytes = Vec::new();
-        if (self.crash.is_none() && self.stack.is_none())
-            || codec::encode(self, &mut bytes, MAX_PLACES * TEXT_LIMIT / 2).is_err()
-        {
-            return Vec::new();
-        }
-        let digit = |half: u8| char::from_digit(half.into(), 16);
-        let digits = |part: &[u8]| {
-            part.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).flatten().collect()
-        };
-        bytes.chunks(TEXT_LIMIT / 2).map(digits).collect()
-    }
-
-    /// Returns nothing for what a newer program has written.
-    fn from_texts(texts: &[String]) -> Self {
-        let byte = |digits: &[u8]| {
-            let digits = std::str::from_utf8(digits).ok()?;
-            u8::from_str_radix(digits, 16).ok()
-        };
-        let digits = texts.iter().take(MAX_PLACES).flat_map(|text| text.as_bytes().chunks(2));
-        let bytes: Option<Vec<u8>> = digits.map(byte).collect();
-        bytes.and_then(|bytes| codec::decode(&bytes).ok()).unwrap_or_default()
     }
 }
 
@@ -240,7 +210,7 @@ fn cut_to_limit(mut text: String) -> String {
 #[cfg(not(loom))]
 #[cfg(test)]
 mod tests {
-    use brigade_crash::Files;
+    use brigade_crash::{CrashReport, Files, Stack};
     use brigade_sys::crash::Snapshot;
     use proptest::prelude::*;
 
@@ -359,6 +329,7 @@ mod tests {
             label: None,
             elapsed: None,
             flags: 0x80,
+            places: vec![0x80],
         })
     }
 
@@ -379,7 +350,8 @@ mod tests {
             3,
             Some(Duration::from_millis(5)),
         );
-        let expected = [1, 1, 1, 1, b'x', 3, 14, 2, 18, 3, 1, 1, b'l', 1, 0, 192, 150, 177, 2, 0];
+        let expected =
+            [1, 1, 1, 1, b'x', 3, 14, 2, 18, 3, 1, 1, b'l', 1, 0, 192, 150, 177, 2, 0, 2, 0, 0];
         assert_eq!(encoded(&error), expected);
     }
 }
