@@ -1,6 +1,7 @@
 //! Looks up the functions that this worker can call.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use brigade_sys::executable::{
     BuildIdentity, EntryPoint, FunctionOffset, SameBuild, build_identity,
@@ -8,11 +9,17 @@ use brigade_sys::executable::{
 use brigade_wire::Function;
 
 use crate::bounded::bounded;
-use crate::registered::FUNCTIONS;
-use crate::type_names::{signature, types_of};
+use crate::key::{Key, signature, types_of};
 
 /// Unknown names, and the list of known ones, are truncated to this size in errors.
 const NAMES_LIMIT: usize = 4 * 1024;
+
+/// The names that this program's server has registered.
+pub(crate) static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Returns the names that the worker program has registered, in order. Each server has it.
+pub static FUNCTIONS: Key<(), Vec<String>> =
+    Key::new("brigade.functions/1", |()| NAMES.get().cloned().unwrap_or_default());
 
 /// The functions of this program, found by name or by offset.
 ///

@@ -41,7 +41,6 @@ mod buffers;
 pub mod context;
 mod control;
 mod copies;
-mod early;
 mod emit;
 mod error;
 mod event_loop;
@@ -53,7 +52,6 @@ mod marker;
 mod memory_limit;
 mod panic_capture;
 mod program;
-mod registered;
 mod sandbox;
 mod sections;
 mod server;
@@ -63,20 +61,19 @@ mod state;
 mod stderr;
 mod task_span;
 mod thread;
-mod type_names;
 mod typed;
 
 pub use brigade_wire::exit_code;
 pub use buffers::{alloc, try_alloc};
 pub use emit::{Emit, EmitEnd, emitting_function_of};
 pub use error::EmitError;
+pub use functions::FUNCTIONS;
 pub use key::Key;
 #[doc(hidden)]
-pub use key::problem_of_name;
+pub use key::{problem_of_name, signature, types_of};
 #[doc(hidden)]
 pub use panic_capture::call_here;
 pub use program::Connectors;
-pub use registered::FUNCTIONS;
 pub use sections::{SectionGuard, expires};
 pub use server::Server;
 pub use setup::{finalizer_of, initializer_of, preload_of};
@@ -84,6 +81,4 @@ pub use start::{init, init_with, is_initialized, started_as_worker_without_init}
 pub use state::{preloaded, state};
 #[doc(hidden)]
 pub use thread::run_on_thread;
-#[doc(hidden)]
-pub use type_names::{signature, types_of};
 pub use typed::{Typed, function_of};

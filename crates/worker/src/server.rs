@@ -3,9 +3,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::functions::{Named, Registered};
+use crate::functions::{FUNCTIONS, NAMES, Named, Registered};
 use crate::program::{Connectors, Program};
-use crate::registered::{self, FUNCTIONS};
 use crate::start;
 use crate::{Key, function_of};
 
@@ -92,7 +91,7 @@ impl Server {
     pub fn run_with(self, connectors: Connectors) {
         let Self { mut named, version } = self;
         // Nothing but this sets it, and a worker never returns from here.
-        registered::set(named.keys().cloned().collect());
+        let _ = NAMES.set(named.keys().cloned().collect());
         let list = FUNCTIONS.entry().map(Registered::new::<(), Vec<String>>);
         named.extend(list.map(|list| (FUNCTIONS.name().to_owned(), list)));
         start::run(Program { named, server: true, version, connectors });

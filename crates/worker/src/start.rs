@@ -1,10 +1,12 @@
 //! Detects if this process is a worker that a host has started, and runs it.
 
+use std::hash::RandomState;
 use std::mem::ManuallyDrop;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use brigade_sys::clock;
 use brigade_sys::executable::BuildIdentity;
 use brigade_sys::fork::Origin;
 use brigade_wire::codec;
@@ -15,7 +17,6 @@ use crate::bootstrap::{self, NewWorker, WorkerLink};
 use crate::buffers;
 use crate::control::{Control, Host};
 use crate::copies;
-use crate::early;
 use crate::event_loop::{EventLoop, LoopEnd};
 use crate::exit_code;
 use crate::functions::{Functions, Named};
@@ -158,7 +159,7 @@ fn prepare(connected: &mut NewWorker, functions: &Functions, origin: Origin) -> 
     let is_process = matches!(host, Host::Process(_));
     let is_awaited = is_process && (setup.is_awaited() || sandbox.is_some());
     if is_awaited {
-        early::acquire();
+        acquire_early();
     }
     let enter = |sandbox: Option<WorkerSandbox>| sandbox.map_or(Ok(()), WorkerSandbox::enter);
     let before = sandbox.take_if(|sandbox| sandbox.before_initializer);
@@ -180,6 +181,19 @@ fn prepare(connected: &mut NewWorker, functions: &Functions, origin: Origin) -> 
         (_, Ok(())) => {}
     }
     is_ready
+}
+
+/// Acquires what libraries would acquire when it is first needed.
+///
+/// An initializer may close files and system calls. Whatever this process opens, reads or maps
+/// after that would fail, be slower, or end it. So all of that belongs before the initializer: here
+/// if a library does it, or in the handshake ([`bootstrap`](crate::bootstrap)).
+fn acquire_early() {
+    // Finds the vDSO, without which each reading of the clock is a system call.
+    clock::now();
+    // Each thread asks the system for keys once; this one runs the tasks.
+    let _ = RandomState::new();
+    panic_capture::keep_names();
 }
 
 /// Tells the host, which waits for it, whether the worker is ready.
