@@ -7,7 +7,6 @@
 //! postcard's format too. An [`Encoded`] is its bytes, without any prefix.
 
 use std::any::type_name;
-use std::error::Error;
 
 use brigade_sys::numbers::{Numbers, Unit};
 use postcard::ser_flavors::Flavor;
@@ -136,22 +135,6 @@ pub(crate) fn decode_here<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result
     let (value, rest) = postcard::take_from_bytes(bytes)
         .map_err(|error| wrong(reason::of_decoding::<T>(bytes, error)))?;
     if rest.is_empty() { Ok(value) } else { Err(wrong(LeftOver(rest.len()).into())) }
-}
-
-/// Formats an error and its chain of sources in one line. A source that an error already quotes at
-/// its end is not repeated.
-pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let cause = error.to_string();
-        if !text.ends_with(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-        source = error.source();
-    }
-    text
 }
 
 /// A `Vec` that refuses to grow beyond a limit.

@@ -30,7 +30,8 @@ pub mod packed;
 pub mod parts;
 mod reason;
 
-pub use codec::{Source, chain, decode, decode_from, encode, is_err};
+pub use brigade_sys::chain;
+pub use codec::{Source, decode, decode_from, encode, is_err};
 pub use contiguous::{Prefix, contiguous_parts, from_numbers, into_numbers};
 pub use encoded::Encoded;
 pub use error::CodecError;

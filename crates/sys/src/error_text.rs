@@ -4,7 +4,6 @@
 //! the names of variants instead of what failed and what to do.
 
 use std::error::Error;
-use std::fmt;
 
 /// Implements `Debug` for errors: the text of `Display`, and those of the sources.
 ///
@@ -30,25 +29,26 @@ macro_rules! debug_as_text {
     ($($error:ty),+ $(,)?) => {$(
         impl ::std::fmt::Debug for $error {
             fn fmt(&self, out: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                $crate::write_error(out, self)
+                out.write_str(&$crate::chain(self))
             }
         }
     )+};
 }
 
-/// Writes the text of an error and those of its sources, in one line. A source that an error quotes
-/// at its end is not repeated.
-pub fn write_error(out: &mut fmt::Formatter<'_>, error: &dyn Error) -> fmt::Result {
+/// Returns the text of an error and those of its sources, in one line. A source that an error
+/// quotes at its end is not repeated.
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
         let cause = error.to_string();
         if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
+            text.push_str(": ");
+            text.push_str(&cause);
         }
         source = error.source();
     }
-    out.write_str(&text)
+    text
 }
 
 #[cfg(test)]

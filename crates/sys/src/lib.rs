@@ -172,5 +172,4 @@ pub mod thin_bytes;
 pub mod wait;
 pub mod wake_set;
 
-#[doc(hidden)]
-pub use error_text::write_error;
+pub use error_text::chain;

@@ -8,6 +8,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 
 use super::*;
+use crate::chain;
 use crate::contiguous::{from_numbers, into_numbers};
 use crate::encoded::Encoded;
 
