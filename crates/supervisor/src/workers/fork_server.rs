@@ -29,6 +29,7 @@ use brigade_wire::fork::{ForkRequest, FromForkServer, Serve};
 use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl, WorkerProgram};
 
 use crate::command_line::CommandLine;
+use crate::error::unless_unusable;
 use crate::launcher::of_worker;
 use crate::note;
 use crate::workers::death::Death;
@@ -36,7 +37,6 @@ use crate::workers::output::{HostEnds, WorkerStreams, Writer};
 use crate::workers::settings::Settings;
 use crate::workers::starter::{execute, inherits_environment};
 use crate::workers::supervisor::Supervisor;
-use crate::workers::unusable::unless_unusable;
 use crate::workers::worker_process::WorkerProcess;
 
 /// A process that forks workers.

@@ -20,10 +20,10 @@ use brigade_wire::link::{message_limit, ring};
 use brigade_wire::slots::SlotTable;
 
 use crate::workers::connection::{Connected, Connection, HostLink};
-use crate::workers::reserve::require_reserve;
 use crate::workers::settings::Settings;
 use crate::workers::setup::Initializer;
 use crate::workers::supervised::{SharedMemory, Supervised};
+use crate::workers::supervisor::require_reserve;
 use crate::workers::worker_process::WorkerProcess;
 
 /// A worker that keeps more than this part of the limit on memory after a task is replaced, so that

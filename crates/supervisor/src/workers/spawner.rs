@@ -20,17 +20,15 @@ use brigade_wire::WorkerId;
 use brigade_wire::slots::SlotTable;
 use crossbeam_channel::RecvTimeoutError;
 
-use crate::error::StartError;
+use crate::error::{StartError, Unusable};
 use crate::note;
 use crate::workers::handshake;
 use crate::workers::output::{HostEnds, Writer};
-use crate::workers::reserve::require_reserve;
 use crate::workers::starter::Processes;
 use crate::workers::supervised::Supervised;
-use crate::workers::supervisor::Orders;
+use crate::workers::supervisor::{Orders, require_reserve};
 use crate::workers::thread as worker_thread;
 use crate::workers::threads::cleaner;
-use crate::workers::unusable::Unusable;
 use crate::workers::worker_process::WorkerProcess;
 
 /// Starts processes until the pool ends, then waits for their attendants.

@@ -14,15 +14,14 @@ use brigade_wire::slots::SlotTable;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
 use crate::command_line::CommandLine;
+use crate::error::{Unusable, unless_unusable};
 use crate::launcher::{LaunchSettings, Launcher, of_worker};
 use crate::note;
 use crate::workers::fork_server::{ForkError, ForkServer, Surroundings};
 use crate::workers::process_env::limit_threads;
-use crate::workers::settings::Settings;
-use crate::workers::start_mode::Start;
+use crate::workers::settings::{Settings, Start};
 use crate::workers::supervised::Supervised;
 use crate::workers::supervisor::Supervisor;
-use crate::workers::unusable::{Unusable, unless_unusable};
 use crate::workers::worker_process::WorkerProcess;
 
 /// The spawner's means to start processes.

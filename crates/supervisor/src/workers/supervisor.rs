@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use brigade_sys::memory::require_address_space;
 use brigade_sys::sync::Mutex;
 use brigade_sys::wait::Waker;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -97,4 +98,16 @@ impl Supervisor {
     pub fn clean_up(&self) {
         self.folders.remove_all();
     }
+}
+
+/// Address space that has to be left before a thread is started or a worker's memory is mapped:
+/// room for a stack, and for the program, which would abort if an allocation failed.
+const RESERVED_SPACE: u64 = 10 << 20;
+
+/// Returns an error if another thread could use up the address space.
+///
+/// # Errors
+/// If the limit of this process leaves too little.
+pub fn require_reserve() -> io::Result<()> {
+    require_address_space(RESERVED_SPACE)
 }

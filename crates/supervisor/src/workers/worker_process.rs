@@ -9,9 +9,7 @@
 //! - It is *dying* once it was killed. A worker that ends by itself skips this state.
 //! - It is *dead* when its end was observed or is certain, and its output was read.
 
-mod debug;
 mod given;
-mod streams;
 mod thread;
 
 use std::fs::File;
@@ -387,6 +385,12 @@ impl WorkerProcess {
 
     pub(crate) fn control(&self) -> Option<&ControlSocket> {
         self.running.get().map(|running| &running.control)
+    }
+}
+
+brigade_sys::debug_fields! {
+    impl WorkerProcess {
+        |it| worker: it.worker, pid: it.pid(), state: it.state()
     }
 }
 
