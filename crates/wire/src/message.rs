@@ -26,7 +26,6 @@
 
 mod finished_inline;
 mod from_worker;
-mod function;
 mod limits;
 mod outcome;
 mod run_inline;
@@ -41,7 +40,6 @@ use crate::location::Location;
 use crate::outcome::Outcome;
 use brigade_base::{Attempt, TaskId};
 pub use finished_inline::FinishedInline;
-pub use function::Function;
 pub use limits::RunLimits;
 
 pub use run_inline::RunInline;
@@ -59,6 +57,20 @@ pub enum ToWorker<'a> {
     Stop,
     /// Run the next task in the worker's own process, which the host limits.
     Yourself,
+}
+
+/// The name of a function across processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Function<'a> {
+    /// Its offset in the executable that both sides run.
+    Offset(u64),
+    /// A name that the worker's program has registered.
+    Name {
+        /// The name.
+        name: &'a str,
+        /// A hash of the types that the host gives the function; 0 if it does not know them.
+        types: u64,
+    },
 }
 
 /// A task to run.

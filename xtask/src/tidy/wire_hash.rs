@@ -12,7 +12,6 @@ const SOURCES: &[&str] = &[
     "crates/wire/src/message.rs",
     "crates/wire/src/message/finished_inline.rs",
     "crates/wire/src/message/from_worker.rs",
-    "crates/wire/src/message/function.rs",
     "crates/wire/src/message/limits.rs",
     "crates/wire/src/message/outcome.rs",
     "crates/wire/src/message/run_inline.rs",
