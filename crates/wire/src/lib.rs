@@ -55,6 +55,7 @@ pub mod segments;
 pub mod shared;
 pub mod slots;
 pub mod version;
+mod word;
 pub mod worker_event;
 pub mod worker_thread;
 

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::memory::Word;
 use super::{
     COPY, COPY_BYTES, COPY_END, COPY_WORDS, DATA, FIRST, HEAD, LAST, LENGTH, MORE, Region,
     SHORT_ITEM, TAIL, fragment_bytes, short_item,
@@ -10,6 +9,7 @@ use super::{
 use crate::fragments::Assembly;
 use crate::items;
 use crate::link::LinkError;
+use crate::word::Word;
 
 /// Reads messages from a ring and assembles them from fragments. Each ring has one.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
-//! The location of a ring in a segment, and the operations on its words.
+//! The location of a ring in a segment.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::AtomicU64;
 
 use brigade_sys::segment::{Segment, Words};
 
@@ -36,35 +36,5 @@ impl Region {
             "a ring needs a power of two of data words, at least {MIN}"
         );
         capacity
-    }
-}
-
-/// An atomic word of a ring: the standard library's, or that of the model in `loom.rs`. Both get
-/// their orderings from the cursors of producer and consumer, so loom checks the code that runs.
-pub(super) trait Word: Sized {
-    fn load(&self, ordering: Ordering) -> u64;
-    fn store(&self, value: u64, ordering: Ordering);
-    /// A fence with this ordering.
-    fn fence(ordering: Ordering);
-    /// Called before the consumer frees data words that it need not read. Only the model counts
-    /// them.
-    #[inline]
-    fn pass_over(_data: &[Self], _from: u64, _to: u64) {}
-}
-
-impl Word for AtomicU64 {
-    #[inline]
-    fn load(&self, ordering: Ordering) -> u64 {
-        self.load(ordering)
-    }
-
-    #[inline]
-    fn store(&self, value: u64, ordering: Ordering) {
-        self.store(value, ordering);
-    }
-
-    #[inline]
-    fn fence(ordering: Ordering) {
-        fence(ordering);
     }
 }

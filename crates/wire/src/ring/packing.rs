@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::memory::Word;
 use super::{COPY_BYTES, COPY_WORDS};
+use crate::word::Word;
 
 /// Returns the word with this index of those that the bytes fill.
 #[inline]

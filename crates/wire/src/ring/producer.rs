@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use brigade_sys::fetch::fetch_for_writing;
 
-use super::memory::Word;
 use super::packing::{WordWriter, pack_short, word_at};
 use super::{
     COPY, COPY_BYTES, COPY_END, COPY_WORDS, DATA, FIRST, HEAD, LAST, MORE, Region, SHORT_ITEM,
@@ -12,6 +11,7 @@ use super::{
 };
 use crate::fragments::Fragment;
 use crate::link::LinkError;
+use crate::word::Word;
 
 /// Writes fragments into a ring. Each ring has one.
 #[derive(Debug)]

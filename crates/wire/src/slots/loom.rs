@@ -2,11 +2,12 @@
 //! entry again.
 
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 
 use super::Revocation;
-use super::word::{self, Word};
+use super::word;
+use crate::word::Word;
 
 impl Word for AtomicU64 {
     fn load(&self, ordering: Ordering) -> u64 {
@@ -19,6 +20,10 @@ impl Word for AtomicU64 {
 
     fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64> {
         self.compare_exchange(expected, value, won, lost).map(drop)
+    }
+
+    fn fence(ordering: Ordering) {
+        fence(ordering);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Revocation;
+use crate::word::Word;
 
 /// Number of state bits; the other bits are the tag.
 const STATE_BITS: u32 = 3;
@@ -10,32 +11,6 @@ const STATE_BITS: u32 = 3;
 pub(super) const QUEUED: u64 = 1;
 pub(super) const RUNNING: u64 = 2;
 pub(super) const REVOKED: u64 = 3;
-
-/// An atomic word: the standard library's, or loom's in the model beside this file. Both get their
-/// orderings from the transitions below, so loom checks the code that runs.
-pub(super) trait Word {
-    fn load(&self, ordering: Ordering) -> u64;
-    fn store(&self, value: u64, ordering: Ordering);
-    /// On failure returns the actual value.
-    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64>;
-}
-
-impl Word for std::sync::atomic::AtomicU64 {
-    #[inline]
-    fn load(&self, ordering: Ordering) -> u64 {
-        self.load(ordering)
-    }
-
-    #[inline]
-    fn store(&self, value: u64, ordering: Ordering) {
-        self.store(value, ordering);
-    }
-
-    #[inline]
-    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64> {
-        self.compare_exchange(expected, value, won, lost).map(drop)
-    }
-}
 
 #[inline]
 pub(super) fn arm(word: &impl Word, tag: u32) {

@@ -12,9 +12,9 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, fence};
 
 use crate::ring::consumer::ReadCursor;
-use crate::ring::memory::Word;
 use crate::ring::producer::{Pushed, WriteCursor};
 use crate::ring::{COPY, COPY_END, DATA, HEAD, TAIL, words};
+use crate::word::Word;
 
 /// Data words: a fragment has at most 16 bytes and takes 3 or 4 of them.
 pub(super) const CAPACITY: usize = 16;
@@ -70,6 +70,10 @@ impl Word for Modelled {
             written.store(before + 1, Ordering::Relaxed);
         }
         self.value().store(new, ordering);
+    }
+
+    fn swap_if(&self, _: u64, _: u64, _: Ordering, _: Ordering) -> Result<(), u64> {
+        unreachable!("no side of a ring swaps a data word");
     }
 
     fn fence(ordering: Ordering) {
