@@ -24,10 +24,15 @@ impl Write for Bounded {
             self.text.push_str(fragment);
             return Ok(());
         }
-        let end = (0..=room).rev().find(|end| fragment.is_char_boundary(*end));
-        self.text.push_str(&fragment[..end.unwrap_or(0)]);
+        self.text.push_str(cut(fragment, room));
         Err(fmt::Error)
     }
+}
+
+/// Truncates `text` to at most `limit` bytes, at a character boundary.
+pub(crate) fn cut(text: &str, limit: usize) -> &str {
+    let end = (0..=limit.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
 }
 
 #[cfg(test)]

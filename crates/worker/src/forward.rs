@@ -16,7 +16,7 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber, dispatcher};
 
-use crate::bounded::bounded;
+use crate::bounded::{bounded, cut};
 use crate::context;
 
 /// The pipe of this worker, if its subscriber is ours.
@@ -171,9 +171,4 @@ impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.add(field, |room| Value::Formatted(bounded(&format_args!("{value:?}"), room)));
     }
-}
-
-fn cut(text: &str, limit: usize) -> &str {
-    let end = (0..=limit.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
 }
