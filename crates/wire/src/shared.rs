@@ -61,7 +61,6 @@ mod import;
 mod lazy_copy;
 mod memory;
 mod scope;
-mod sent;
 mod serialize;
 #[cfg(test)]
 mod tests;
