@@ -1,13 +1,10 @@
 //! A program with its arguments.
 
-use std::ffi::OsStr;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::Command;
 
 use brigade_sys::executable::Origin;
-use brigade_sys::launch::{FileId, Program};
 use brigade_sys::process::{THIS_PROGRAM, WORKER_NAME};
 
 /// A program with its arguments, which can be started any number of times.
@@ -51,38 +48,6 @@ impl CommandLine {
             environment: Vec::new(),
             directory: None,
         }
-    }
-
-    /// Returns the whole environment of the program, each entry with a NUL byte at its end. Without
-    /// `inherits` it has only the variables that are set here.
-    pub(crate) fn whole_environment(&self, inherits: bool) -> Vec<u8> {
-        let mut entries = Vec::with_capacity(4096);
-        let mut push = |name: &OsStr, value: &OsStr| {
-            for part in [name.as_bytes(), b"=", value.as_bytes(), b"\0"] {
-                entries.extend_from_slice(part);
-            }
-        };
-        for (name, value) in inherits.then(std::env::vars_os).into_iter().flatten() {
-            if !self.environment.iter().any(|(changed, _)| *changed == name) {
-                push(&name, &value);
-            }
-        }
-        for (name, value) in &self.environment {
-            if let Some(value) = value {
-                push(name, value);
-            }
-        }
-        entries
-    }
-
-    /// Returns the file that is executed; `None` for this very program, or if there is none.
-    pub(crate) fn file_id(&self) -> Option<FileId> {
-        if self.program == THIS_PROGRAM {
-            return None;
-        }
-        let own = self.environment.iter().rev().find(|(name, _)| name == "PATH");
-        let path = own.map_or_else(|| std::env::var_os("PATH"), |(_, path)| path.clone());
-        Program::find(&self.program, path.as_deref()).ok()?.file_id()
     }
 
     /// Sets a variable, or removes it.

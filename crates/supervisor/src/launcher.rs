@@ -7,8 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use brigade_sys::guardian::GroupSlot;
 pub use brigade_sys::launch::LaunchSettings;
-use brigade_sys::launch::{self, Confinement, Launch, LaunchError, Program};
-use brigade_sys::process::Process;
+use brigade_sys::launch::{self, Confinement, FileId, Launch, LaunchError, Program};
+use brigade_sys::process::{Process, THIS_PROGRAM};
 
 use crate::command_line::CommandLine;
 use crate::error::ContainsNul;
@@ -103,6 +103,12 @@ impl Launcher {
         Ok(program)
     }
 
+    /// Returns the whole environment of a program, each entry with a NUL byte at its end.
+    pub(crate) fn environment_of(&self, prepared: &Prepared<'_>) -> Vec<u8> {
+        let entries = prepared.environment(&self.environment).into_iter();
+        entries.map(CStr::to_bytes_with_nul).collect::<Vec<_>>().concat()
+    }
+
     /// Starts a program, and returns once it is executing. The guardian that has `slot` knows its
     /// group.
     ///
@@ -127,6 +133,11 @@ impl Launcher {
 }
 
 impl Prepared<'_> {
+    /// Returns the file that is executed; `None` for this very program, or if there is none.
+    pub(crate) fn file_id(&self) -> Option<FileId> {
+        if self.line.program == THIS_PROGRAM { None } else { self.program.file_id() }
+    }
+
     /// Returns the whole environment.
     fn environment<'a>(&'a self, inherited: &'a [CString]) -> Vec<&'a CStr> {
         let is_changed = |entry: &CStr| {

@@ -35,7 +35,7 @@ use crate::note;
 use crate::workers::death::Death;
 use crate::workers::output::{HostEnds, WorkerStreams, Writer};
 use crate::workers::settings::Settings;
-use crate::workers::starter::{execute, inherits_environment};
+use crate::workers::starter::execute;
 use crate::workers::supervisor::Supervisor;
 use crate::workers::worker_process::WorkerProcess;
 
@@ -93,7 +93,7 @@ impl ForkServer {
         let born = Born::new()?;
         let stdout = server_ends.stdout.as_ref().map_or(around.streams[1], AsFd::as_fd);
         let start = of_worker([there.as_fd(), stdout, server_ends.stderr.as_fd()], &[]);
-        let process = execute(settings, around.line, &start)?;
+        let (process, environment) = execute(settings, around.line, &start)?;
         drop((there, server_ends));
         let (pool, pid) = (settings.pool.as_str().into(), process.pid());
         let writer = Writer { pool, worker: worker.worker(), pid };
@@ -117,7 +117,7 @@ impl ForkServer {
             control,
             streams,
             born,
-            environment: around.line.whole_environment(inherits_environment(settings)),
+            environment,
             fixed: around.inherited.1.clone(),
             file: around.file,
             program: None,

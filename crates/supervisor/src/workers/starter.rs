@@ -15,7 +15,7 @@ use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
 use crate::command_line::CommandLine;
 use crate::error::{Unusable, unless_unusable};
-use crate::launcher::{LaunchSettings, Launcher, of_worker};
+use crate::launcher::{LaunchSettings, Launcher, Prepared, of_worker};
 use crate::note;
 use crate::workers::fork_server::{ForkError, ForkServer, Surroundings};
 use crate::workers::process_env::limit_threads;
@@ -90,22 +90,25 @@ impl Processes {
             line.set(key, Some(value));
         }
         if self.forks(settings) {
+            let mut launcher = launcher(settings);
+            let file = prepare(&mut launcher, &common)?.file_id();
+            let prepared = prepare(&mut launcher, &line)?;
             let around = Surroundings {
                 supervisor: owner.supervisor(),
                 settings,
                 worker,
                 streams,
                 doors,
-                environment: line.whole_environment(inherits_environment(settings)),
+                environment: launcher.environment_of(&prepared),
                 line: &common,
                 inherited: self.inherited.now()?,
-                file: common.file_id(),
+                file,
             };
             if let Some(started) = self.fork(&around)? {
                 return Ok(started);
             }
         }
-        let process = execute(settings, &line, &of_worker(streams, doors))?;
+        let (process, _) = execute(settings, &line, &of_worker(streams, doors))?;
         self.executed += 1;
         Ok((process, None))
     }
@@ -217,23 +220,25 @@ impl Processes {
     }
 }
 
-/// Executes the program of the workers.
+/// Executes the program of the workers. Returns the process and its whole environment.
 pub(crate) fn execute(
     settings: &Settings,
     line: &CommandLine,
     start: &LaunchSettings<'_>,
-) -> io::Result<Process> {
-    // A new one for each start, because the host may have changed its environment.
-    let mut launcher = if inherits_environment(settings) {
-        Launcher::new(&[])
-    } else {
-        Launcher::without_environment()
-    };
-    let prepared = launcher.prepare(line);
-    let prepared = prepared.map_err(|error| io::Error::other(Unusable(error.to_string())))?;
-    launcher.launch(None, &prepared, start).map_err(|error| unless_unusable(line, error))
+) -> io::Result<(Process, Vec<u8>)> {
+    let mut launcher = launcher(settings);
+    let prepared = prepare(&mut launcher, line)?;
+    let process = launcher.launch(None, &prepared, start);
+    let process = process.map_err(|error| unless_unusable(line, error))?;
+    Ok((process, launcher.environment_of(&prepared)))
 }
 
-pub(crate) fn inherits_environment(settings: &Settings) -> bool {
-    settings.sandbox.as_ref().is_none_or(|sandbox| !sandbox.clears_environment)
+/// Returns a launcher for one start, because the host may change its environment.
+fn launcher(settings: &Settings) -> Launcher {
+    let is_clear = settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.clears_environment);
+    if is_clear { Launcher::without_environment() } else { Launcher::new(&[]) }
+}
+
+fn prepare<'a>(launcher: &mut Launcher, line: &'a CommandLine) -> io::Result<Prepared<'a>> {
+    launcher.prepare(line).map_err(|error| io::Error::other(Unusable(error.to_string())))
 }
