@@ -38,13 +38,19 @@ pub struct Stack {
 }
 
 struct StackInner {
+    known: Known,
+    frames: OnceLock<Vec<Frame>>,
+    /// The record from which frames are made; `None` afterwards.
+    record: Mutex<Option<Kept>>,
+}
+
+/// The facts about a stack that are known before its frames are found.
+#[derive(Serialize, Deserialize)]
+struct Known {
     thread: u32,
     thread_name: String,
     is_main: bool,
     is_partial: bool,
-    frames: OnceLock<Vec<Frame>>,
-    /// The record from which frames are made; `None` afterwards.
-    record: Mutex<Option<Kept>>,
 }
 
 /// A record, which counts while it is kept.
@@ -71,36 +77,35 @@ impl Stack {
             is_partial = true;
         }
         record.maps = Vec::new();
-        let inner = StackInner {
+        let known = Known {
             thread: record.thread,
             thread_name: mem::take(&mut record.thread_name),
             is_main: record.thread == record.process,
             is_partial,
-            frames: OnceLock::new(),
-            record: Mutex::new(Some(Kept { record, mappings, files, counted })),
         };
-        Self { inner: Arc::new(inner) }
+        let record = Mutex::new(Some(Kept { record, mappings, files, counted }));
+        Self { inner: Arc::new(StackInner { known, frames: OnceLock::new(), record }) }
     }
 
     /// Returns the id of the thread.
     pub fn thread(&self) -> u32 {
-        self.inner.thread
+        self.inner.known.thread
     }
 
     /// Returns the name of the thread; that of the main thread is the name of the process.
     pub fn thread_name(&self) -> &str {
-        &self.inner.thread_name
+        &self.inner.known.thread_name
     }
 
     /// Returns `true` if it is the stack of the main thread, which runs the tasks.
     pub fn is_main_thread(&self) -> bool {
-        self.inner.is_main
+        self.inner.known.is_main
     }
 
     /// Returns `true` if calls may be missing: the stack has more than 64 KiB, the process ended
     /// too early or has no `/proc`, or too many stacks were kept that nobody looked at.
     pub fn is_partial(&self) -> bool {
-        self.inner.is_partial
+        self.inner.known.is_partial
     }
 
     /// Returns the calls, the innermost first. Without the feature `backtrace`, only the innermost
@@ -146,13 +151,13 @@ fn resolve(kept: &Kept) -> Vec<Frame> {
 /// Its thread, and its calls in lines of their own.
 impl fmt::Display for Stack {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "thread {}", self.inner.thread)?;
-        if !self.inner.thread_name.is_empty() {
-            write!(out, " ({})", self.inner.thread_name.escape_debug())?;
+        write!(out, "thread {}", self.inner.known.thread)?;
+        if !self.inner.known.thread_name.is_empty() {
+            write!(out, " ({})", self.inner.known.thread_name.escape_debug())?;
         }
         if self.frames().iter().all(|frame| frame.module.is_none()) {
             out.write_str(", no names: had the task closed descriptors, or no /proc?")?;
-        } else if self.inner.is_partial {
+        } else if self.inner.known.is_partial {
             out.write_str(", calls may be missing")?;
         }
         frame::write_all(self.frames(), out)
@@ -160,42 +165,29 @@ impl fmt::Display for Stack {
 }
 
 brigade_sys::debug_fields! {
-    impl Stack { |it| thread: it.inner.thread, thread_name: it.inner.thread_name }
+    impl Stack { |it| thread: it.inner.known.thread, thread_name: it.inner.known.thread_name }
 }
 
 /// A stack on its way to another program.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Stack")]
-struct PortableStack {
-    thread: u32,
-    thread_name: String,
-    is_main: bool,
-    is_partial: bool,
-    frames: Vec<Frame>,
+struct PortableStack<K, F> {
+    known: K,
+    frames: F,
 }
 
 /// Finds the frames, because the bytes of the stack stay here.
 impl Serialize for Stack {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let StackInner { thread, thread_name, is_main, is_partial, .. } = &*self.inner;
-        let portable = PortableStack {
-            thread: *thread,
-            thread_name: thread_name.clone(),
-            is_main: *is_main,
-            is_partial: *is_partial,
-            frames: self.frames().to_vec(),
-        };
-        portable.serialize(serializer)
+        PortableStack { known: &self.inner.known, frames: self.frames() }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Stack {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let PortableStack { thread, thread_name, is_main, is_partial, frames } =
-            PortableStack::deserialize(deserializer)?;
-        let frames = OnceLock::from(frames);
-        let record = Mutex::new(None);
-        let inner = StackInner { thread, thread_name, is_main, is_partial, frames, record };
-        Ok(Self { inner: Arc::new(inner) })
+        let PortableStack { known, frames } =
+            PortableStack::<Known, Vec<Frame>>::deserialize(deserializer)?;
+        let (frames, record) = (OnceLock::from(frames), Mutex::new(None));
+        Ok(Self { inner: Arc::new(StackInner { known, frames, record }) })
     }
 }
