@@ -24,11 +24,10 @@
 //! Decoding borrows from the input, never allocates more than the input's size, and returns an
 //! error for anything that is not a message.
 
-mod finished_inline;
 mod from_worker;
+mod inline;
 mod limits;
 mod outcome;
-mod run_inline;
 mod words;
 
 use std::time::Duration;
@@ -39,10 +38,8 @@ use crate::error::MessageError;
 use crate::location::Location;
 use crate::outcome::Outcome;
 use brigade_base::{Attempt, TaskId};
-pub use finished_inline::FinishedInline;
+pub use inline::{FinishedInline, RunInline};
 pub use limits::RunLimits;
-
-pub use run_inline::RunInline;
 use words::{
     NAME_LIMIT, Reader, chunk_word, first_word, push, push_location, split_chunk_word,
     split_first_word,

@@ -10,11 +10,10 @@ use crate::checkout::{self, Checkout};
 const SOURCES: &[&str] = &[
     "crates/wire/src/segments.rs",
     "crates/wire/src/message.rs",
-    "crates/wire/src/message/finished_inline.rs",
     "crates/wire/src/message/from_worker.rs",
+    "crates/wire/src/message/inline.rs",
     "crates/wire/src/message/limits.rs",
     "crates/wire/src/message/outcome.rs",
-    "crates/wire/src/message/run_inline.rs",
     "crates/wire/src/message/words.rs",
     "crates/wire/src/slots/word.rs",
     "crates/wire/src/ring/packing.rs",
