@@ -1,9 +1,6 @@
 //! The codec's errors.
 
 use std::error::Error;
-use std::fmt;
-
-use crate::chain;
 
 /// A value could not be encoded or decoded.
 #[derive(thiserror::Error)]
@@ -37,12 +34,7 @@ pub enum CodecError {
     },
 }
 
-impl fmt::Debug for CodecError {
-    /// Writes the text of the error and that of its source, which a `main` that returns it prints.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&chain(self))
-    }
-}
+brigade_sys::debug_as_text!(CodecError);
 
 /// Bytes that are not as many as the elements of a vector of numbers have.
 #[derive(Debug, thiserror::Error)]

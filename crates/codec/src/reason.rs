@@ -45,35 +45,24 @@ fn advice(error: postcard::Error) -> Box<dyn std::error::Error + Send + Sync> {
     let names = "its encoding has no names of fields and types, which `untagged`, `tag`, `flatten` \
                  and types such as `serde_json::Value` need: use none of them, or send it as text";
     match error {
-        Error::WontImplement | Error::SerializeSeqLengthUnknown => {
-            TextError(names.to_owned()).into()
-        }
+        Error::WontImplement | Error::SerializeSeqLengthUnknown => names.into(),
         Error::DeserializeUnexpectedEnd
         | Error::DeserializeBadBool
         | Error::DeserializeBadOption
         | Error::DeserializeBadEnum
-        | Error::DeserializeBadUtf8 => {
-            let text = format!(
-                "the bytes have other fields than the type ({error}): each side needs the same \
-                 type, without `skip_serializing_if`"
-            );
-            TextError(text).into()
-        }
+        | Error::DeserializeBadUtf8 => format!(
+            "the bytes have other fields than the type ({error}): each side needs the same \
+             type, without `skip_serializing_if`"
+        )
+        .into(),
         error => error.into(),
     }
 }
 
 /// An error that keeps its text.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct TextError(String);
-
-impl fmt::Display for TextError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TextError {}
 
 impl ser::Error for TextError {
     fn custom<T: fmt::Display>(text: T) -> Self {
