@@ -4,6 +4,7 @@
 //! and so is the order of memory.
 
 use super::executables::{self, built};
+use super::native::FEATURES;
 use super::packages::{Packages, Release};
 use super::{Counts, Stopped, toolchain};
 use crate::invocation::Invocation;
@@ -46,6 +47,9 @@ const SOCKETS: &str = "the emulator has descriptors of its own";
 
 pub(super) fn run() -> Result<Vec<Counts>, Stopped> {
     let toolchain = toolchain::aarch64().map_err(Stopped::LeftOut)?;
+    // What the tests below do not compile, such as the unwinder.
+    let check = toolchain.cargo(&format!("check -p brigade --features {FEATURES},backtrace"));
+    check.run().map_err(Stopped::Failed)?;
     let emulator = Packages::open(Release::Next)
         .and_then(|packages| packages.unpack("qemu-user", &["qemu-user:amd64"]))
         .map_err(Stopped::LeftOut)?

@@ -100,7 +100,7 @@ fn run_tests(executable: &Executable, counts: &mut Counts) -> Result<(), String>
 const LIMIT: &str = "900";
 
 /// Features that need no C compiler for the target.
-const FEATURES: &str = "ipc,cores,timer,sandbox,metrics,status";
+pub(super) const FEATURES: &str = "ipc,cores,timer,sandbox,metrics,status";
 
 /// Checks the facade; no emulator runs it.
 pub(super) fn check_riscv64() -> Result<Vec<Counts>, Stopped> {
