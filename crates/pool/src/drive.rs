@@ -125,6 +125,9 @@ impl Drive {
     }
 
     fn start_threads(&self, (spawn_orders, jobs): Work) -> Result<(), PoolError> {
+        // The spawner needs it. A thread that creates it while another one forks leaves the copy
+        // with a lock that is never released, at which its `main` ends.
+        let _ = std::io::stdout();
         self.run_user_code_thread("output", Role::Other, output::run)?;
         self.run_user_code_thread("collector", Role::Collector, collect::run)?;
         self.start_observers()?;
