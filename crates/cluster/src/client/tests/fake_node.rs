@@ -164,7 +164,9 @@ pub(super) fn waiting(url: &str) -> u64 {
 /// Takes a task as a node does, and does nothing with it.
 pub(super) fn hold_one(url: &str) {
     let taken = block_on(async {
-        let batch = consumer(url).await.fetch().max_messages(1).messages().await.unwrap();
+        // Without a time at which it expires, a request that the server forgets is awaited forever.
+        let consumer = consumer(url).await;
+        let batch = consumer.fetch().max_messages(1).expires(BOUND).messages().await.unwrap();
         batch.filter_map(async |message| message.ok()).count().await
     });
     assert_eq!(taken, 1);
