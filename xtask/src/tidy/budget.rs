@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 74_927;
+const SUM: usize = 74_166;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -46,13 +46,13 @@ const BUDGETS: &[(&str, usize)] = &[
     ("link-ipc", 700),
     ("metrics", 1550),
     ("pool", 10030),
-    ("runner", 5230),
+    ("runner", 4930),
     ("sandbox", 1530),
     ("scheduler", 4260),
     ("status", 800),
     ("supervisor", 4330),
     ("sys", 8780),
-    ("task", 2600),
+    ("task", 2400),
     ("testkit", 1000),
     ("testkit-core", 400),
     ("testkit-sys", 230),
