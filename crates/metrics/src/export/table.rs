@@ -1,6 +1,6 @@
 //! The table of all metrics: names, help texts and values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::family::Value::{self, Count, Number, Times};
 use super::family::{Family, Labels};
@@ -34,10 +34,11 @@ pub(super) fn families(pools: &[PoolSnapshot]) -> Vec<Family> {
     }
     let help = "Share of each phase in the time in which the slot had a process.";
     add("brigade_worker_phase_ratio", help, &shares);
+    let names: BTreeMap<_, _> = pools.iter().map(|it| (it.pool, label_names(it))).collect();
     for (name, help, value) in LABEL {
         add(name, help, &|pool| {
-            let labels = pool.labels.iter().zip(label_names(pool));
-            labels.map(|(label, name)| (vec![("label", name)], value(label))).collect()
+            let labels = pool.labels.iter().zip(&names[&pool.pool]);
+            labels.map(|(label, name)| (vec![("label", name.clone())], value(label))).collect()
         });
     }
     families.retain(|family| !family.samples.is_empty());

@@ -39,10 +39,9 @@ impl Core {
     /// Makes a worker that has left threads after a task one that is replaced.
     #[cold]
     pub(in crate::drive) fn look_for_threads(&self, event: &mut Event<TaskCell>) {
-        use Event::{Finished, Returned};
         let (worker, worn) = match event {
-            Finished { worker, worn, .. } => (*worker, worn),
-            Returned(returned) => (returned.worker, &mut returned.worn),
+            Event::Finished { worker, worn, .. } => (*worker, worn),
+            Event::Returned(returned) => (returned.worker, &mut returned.worn),
             _ => return,
         };
         if let Some(limited) = self.worker_slot(worker).and_then(|slot| slot.process.limited()) {
