@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use brigade_metrics::PoolSnapshot;
@@ -20,6 +20,8 @@ fn example(workers: u32) -> PoolSnapshot {
 #[derive(Clone, Default)]
 struct Pool {
     workers: u32,
+    /// The example, made once: for 256 workers that is slow.
+    example: Arc<OnceLock<PoolSnapshot>>,
     /// Number of snapshots made.
     calls: Arc<AtomicUsize>,
 }
@@ -27,7 +29,7 @@ struct Pool {
 impl Source for Pool {
     fn snapshot(&self) -> Option<PoolSnapshot> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        Some(example(self.workers))
+        Some(self.example.get_or_init(|| example(self.workers)).clone())
     }
 }
 
@@ -184,7 +186,7 @@ fn followers_receive_the_terms_and_then_a_snapshot_a_second() {
 #[test]
 fn no_snapshot_is_made_while_nobody_follows() {
     let calls = Arc::new(AtomicUsize::new(0));
-    let server = serve(Pool { workers: 1, calls: Arc::clone(&calls) });
+    let server = serve(Pool { workers: 1, calls: Arc::clone(&calls), ..Pool::default() });
     let mut other = follow(server.addr());
     next_event(&mut other);
     drop(follow(server.addr()));
