@@ -118,24 +118,18 @@ impl Site {
     /// Returns where the task of a worker is, the number of which a client has sent.
     fn stack(&self, worker: &str) -> Result<String, Status> {
         let worker = worker.parse().map_err(|_| Status::NotFound)?;
-        match catch_panic(|| self.source.stack(worker)) {
-            Ok(stack) => stack.ok_or(Status::NotFound),
-            Err(_) => Err(Status::SourceFailed),
-        }
+        let stack = catch_panic(|| self.source.stack(worker)).map_err(|_| Status::SourceFailed)?;
+        stack.ok_or(Status::NotFound)
     }
 
     fn snapshot(&self) -> Result<PoolSnapshot, Status> {
-        match catch_panic(|| self.source.snapshot()) {
-            Ok(snapshot) => {
-                let mut snapshot = snapshot.ok_or(Status::Gone)?;
-                snapshot.node = self.node.clone().or(snapshot.node);
-                Ok(snapshot)
-            }
-            Err(panic) => {
-                tracing::error!(panic, "cannot make a snapshot for the live view");
-                Err(Status::SourceFailed)
-            }
-        }
+        let snapshot = catch_panic(|| self.source.snapshot()).map_err(|panic| {
+            tracing::error!(panic, "cannot make a snapshot for the live view");
+            Status::SourceFailed
+        })?;
+        let mut snapshot = snapshot.ok_or(Status::Gone)?;
+        snapshot.node = self.node.clone().or(snapshot.node);
+        Ok(snapshot)
     }
 }
 

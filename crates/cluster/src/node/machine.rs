@@ -86,7 +86,6 @@ pub(super) struct NodeCounts {
     pub(super) returned: u64,
     pub(super) given_up: u64,
     pub(super) worker_deaths: u64,
-    pub(super) lost: u64,
 }
 
 impl Machine {
@@ -331,7 +330,6 @@ impl Machine {
         if held.state == State::Beginning {
             self.capacity.release(now);
         }
-        self.counts.lost += 1;
         self.forget(token);
     }
 

@@ -37,7 +37,7 @@ impl Shared {
     }
 
     pub(super) fn set(&self, machine: &Machine) {
-        let NodeCounts { returned, given_up, worker_deaths, lost: _ } = machine.counts();
+        let NodeCounts { returned, given_up, worker_deaths } = machine.counts();
         let mut status = self.status.lock();
         status.held = u32::try_from(machine.held()).unwrap_or(u32::MAX);
         status.running = machine.running();

@@ -14,7 +14,6 @@ impl Machine {
             let age = now.saturating_since(held.extended);
             if held.is_overdue(now, lease) && !held.is_lost {
                 held.is_lost = true;
-                self.counts.lost += 1;
                 if held.state == State::Running {
                     self.actions.push(Action::Stop { token: *token, kill: false });
                 }

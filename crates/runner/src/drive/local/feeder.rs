@@ -109,10 +109,8 @@ impl Feeder {
 
     /// Returns what the thread knows, after starting it for the first feed.
     fn thread(&mut self) -> io::Result<&Arc<Shared>> {
-        if self.thread.is_none() {
-            self.thread = Some(self.start()?);
-        }
-        self.thread.as_ref().ok_or_else(|| io::Error::other("no feeder"))
+        let thread = self.thread.take().map_or_else(|| self.start(), Ok)?;
+        Ok(self.thread.insert(thread))
     }
 
     fn start(&self) -> io::Result<Arc<Shared>> {
