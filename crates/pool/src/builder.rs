@@ -136,8 +136,7 @@ brigade_sys::setters! {
     /// Default: no limit.
     ///
     /// A task can override it with [`TaskBuilder::deadline`](crate::TaskBuilder::deadline). Items
-    /// of a map that are sent together may take longer by the time budget of their chunk, which is
-    /// some milliseconds.
+    /// of a map that are sent together may take longer by the time budget of their chunk, 16 ms.
     pub fn deadline(self, limit: Duration) { self.config.deadlines.hard = Some(limit) }
 
     /// Sets the default of [`TaskBuilder::soft_deadline`](crate::TaskBuilder::soft_deadline) for

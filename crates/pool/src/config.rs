@@ -143,7 +143,7 @@ pub enum Link {
     Auto,
     /// Rings in shared memory.
     Ring,
-    /// The `ipc-channel` crate. Needs the feature `ipc`, which is on by default.
+    /// The `ipc-channel` crate. Needs the feature `ipc`.
     #[cfg(feature = "ipc")]
     Ipc,
 }

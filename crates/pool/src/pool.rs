@@ -299,10 +299,9 @@ impl Pool {
     }
 
     /// Ends the pool in the given mode. After `timeout` it escalates to the next stronger mode:
-    /// drain, terminate, kill.
+    /// drain or cancel, then terminate, then kill.
     ///
-    /// It therefore returns soon after `timeout` plus the stop grace, whatever the workers do.
-    /// Callbacks that are due at that point get one further grace period.
+    /// It therefore returns after `timeout` and at most two stop graces, whatever the workers do.
     ///
     /// # Errors
     /// As [`shutdown`](Self::shutdown).

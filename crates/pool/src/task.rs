@@ -166,7 +166,7 @@ brigade_sys::setters! {
     /// [`retry_panics`](Self::retry_panics) and [`retry_errors`](Self::retry_errors) name.
     ///
     /// During a pause the task has no worker, and counts in the queue. Jitter is made of the task's
-    /// id and the number of the attempt.
+    /// id, the number of the attempt and [`Retry::seed`].
     ///
     /// ```
     /// use brigade::Retry;
