@@ -130,10 +130,7 @@ fn readme(name: &str, front: &str) -> String {
         }
         text.push('\n');
     }
-    format!(
-        "{text}\n---\n\nPart of [Brigade]({REPOSITORY}), a pool of crash-isolated worker processes. \
-         Licensed under MIT or Apache-2.0, at your choice.\n"
-    )
+    format!("{text}\n---\n\nPart of [Brigade]({REPOSITORY}), under MIT or Apache-2.0.\n")
 }
 
 /// Replaces links to items, which lead nowhere outside of the documentation, by their texts.
