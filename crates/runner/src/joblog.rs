@@ -128,7 +128,9 @@ impl Joblog {
         if outcome.attempts == 0 {
             return Ok(());
         }
-        self.file.write_all(&line(outcome))
+        let length = self.file.metadata()?.len();
+        // The next line would continue a part of this one.
+        self.file.write_all(&line(outcome)).inspect_err(|_| drop(self.file.set_len(length)))
     }
 }
 

@@ -26,10 +26,15 @@ pub(super) enum Storage {
 }
 
 /// Names the files of each job.
-pub(super) enum FileNames {
+pub(super) struct FileNames {
+    scheme: Scheme,
+    /// The files that have a job already, unless later jobs may replace them.
+    taken: Option<Duplicates<u64>>,
+}
+
+enum Scheme {
     InFolder(Results),
-    /// From the template, and with the files that have a job already.
-    Named(Template, Duplicates<u64>),
+    Named(Template),
 }
 
 /// The endings of tables.
@@ -68,11 +73,14 @@ impl Storage {
             }
             return Ok(Self::Table { path: path.clone(), format, names });
         }
-        Ok(Self::Files(if template.is_constant() {
-            FileNames::InFolder(Results::new(path).names(names))
-        } else {
-            FileNames::Named(template, Duplicates::default())
-        }))
+        let is_constant = template.is_constant();
+        let scheme = match template {
+            _ if is_constant => Scheme::InFolder(Results::new(path).names(names)),
+            template => Scheme::Named(template),
+        };
+        // Jobs of GNU parallel with the same arguments replace each other's files.
+        let taken = (!is_gnu || !is_constant).then(Duplicates::default);
+        Ok(Self::Files(FileNames { scheme, taken }))
     }
 
     /// Creates the directory of results or the table, and checks that it can be written.
@@ -84,7 +92,7 @@ impl Storage {
         match self {
             Self::Nowhere => Ok((None, None)),
             Self::Files(names) => {
-                if matches!(names, FileNames::InFolder(_)) {
+                if matches!(names.scheme, Scheme::InFolder(_)) {
                     let about =
                         || format!("cannot write to the results directory {}", path.display());
                     fs::create_dir_all(path).into_diagnostic().wrap_err_with(about)?;
@@ -113,15 +121,17 @@ impl FileNames {
         number: u64,
         arguments: &[OsString],
     ) -> Result<ResultFiles, String> {
-        let (template, taken) = match self {
-            Self::InFolder(results) => return Ok(results.files(arguments)),
-            Self::Named(template, taken) => (template, taken),
+        let files = match &self.scheme {
+            Scheme::InFolder(results) => results.files(arguments),
+            Scheme::Named(template) => {
+                let name = template.line(number, arguments).map_err(|error| error.to_string())?;
+                if name.is_empty() {
+                    return Err(format!("the name of job {number}'s results is empty"));
+                }
+                ResultFiles::named(Path::new(&OsString::from_vec(name)))
+            }
         };
-        let name = template.line(number, arguments).map_err(|error| error.to_string())?;
-        if name.is_empty() {
-            return Err(format!("the name of job {number}'s results is empty"));
-        }
-        let files = ResultFiles::named(Path::new(&OsString::from_vec(name)));
+        let Some(taken) = &mut self.taken else { return Ok(files) };
         for path in files.paths() {
             let key = std::path::absolute(path).map_err(|error| error.to_string())?;
             if let Some(first) = taken.add(hash_of(&plain(&key)), number) {

@@ -121,21 +121,62 @@ fn a_closed_standard_output_is_an_error() {
     assert_eq!(dir.read("log").lines().count(), 1, "a resumed run prints it");
 }
 
-#[test]
+/// Runs a shell line with a file system of 64 KiB in a name space of its own.
+fn on_small_disk(dir: &TestDir, line: &str) -> RunOutput {
+    fs::create_dir(dir.path("full")).expect("disk");
+    let line = format!("mount -t tmpfs -o size=64k none full || exit 99; {line}");
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &line]);
+    command.arg(env!("CARGO_BIN_EXE_brigade")).current_dir(dir.path(""));
+    command.env("XDG_RUNTIME_DIR", dir.path("")).stdin(Stdio::null());
+    command.output().expect("unshare").into()
+}
+
 #[expect(clippy::print_stderr, reason = "says that nothing was tested")]
-fn results_that_do_not_fit_on_a_disk_fail_the_run() {
-    // A file system of 64 KiB in a name space of its own.
-    let on_small_disk = |dir: &TestDir, line: &str| -> RunOutput {
-        fs::create_dir(dir.path("full")).expect("disk");
-        let line = format!("mount -t tmpfs -o size=64k none full || exit 99; {line}");
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &line]);
-        command.arg(env!("CARGO_BIN_EXE_brigade")).current_dir(dir.path(""));
-        command.env("XDG_RUNTIME_DIR", dir.path("")).stdin(Stdio::null());
-        command.output().expect("unshare").into()
-    };
-    if on_small_disk(&TestDir::new(), "exit 0").status != 0 {
+fn has_small_disks() -> bool {
+    let has_them = on_small_disk(&TestDir::new(), "exit 0").status == 0;
+    if !has_them {
         eprintln!("left out: no file system can be mounted here");
+    }
+    has_them
+}
+
+#[test]
+fn a_log_on_a_full_disk_has_only_whole_lines() {
+    if !has_small_disks() {
+        return;
+    }
+    let dir = TestDir::new();
+    let again = |job| format!("if test -e again; then echo {job} >> runs; exit; fi");
+    let until_ready = "until test -e ready; do sleep 0.01; done";
+    // Its line is longer than what is left of the log's first page.
+    let fills = format!("head -c 99999 /dev/zero > full/filler; : {}", "x".repeat(5_000));
+    let frees = "trap 'rm full/filler; exit 1' INT TERM; : > ready; while :; do sleep 0.01; done";
+    let jobs = format!("{}; {until_ready}; {fills}\n{}; {frees}\n", again(1), again(2));
+    dir.write("jobs", jobs);
+    let line = "\"$0\" run --joblog full/log -j2 jobs; test $? = 255 || exit 98; : > again
+        exec \"$0\" run --joblog full/log --resume jobs";
+    let ran = on_small_disk(&dir, line);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let mut runs: Vec<String> = dir.read("runs").lines().map(str::to_owned).collect();
+    runs.sort_unstable();
+    assert_eq!(runs, ["1", "2"], "{}", ran.stderr);
+}
+
+#[test]
+fn jobs_with_the_same_arguments_do_not_share_files() {
+    let piped = ["--pipe", "-N1", "--results", "out", "--", "cat"];
+    let same = ["--allow-duplicates", "--results", "out", "--", "echo"];
+    for arguments in [&piped[..], &same] {
+        let ran = TestDir::new().run_with(arguments, b"a\na\n");
+        assert_eq!(ran.status, 255, "{arguments:?}");
+        assert!(ran.stderr.contains("jobs 1 and 2 would both write"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn results_that_do_not_fit_on_a_disk_fail_the_run() {
+    if !has_small_disks() {
         return;
     }
     for (options, message) in [
