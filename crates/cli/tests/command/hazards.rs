@@ -58,6 +58,18 @@ fn lose_terminal(dir: &TestDir, line: &str) {
 }
 
 #[test]
+fn processes_that_were_there_before_the_run_survive_it() {
+    let dir = TestDir::new();
+    // The shell's child becomes the command's, and goes on after it.
+    let line = "(while kill -0 $$ 2> /dev/null; do sleep 0.01; done; : > survived) &
+        exec \"$0\" run -- true ::: 1 2> errors";
+    let status = in_shell(&dir, line).stdout(Stdio::null()).status().expect("sh");
+    assert!(status.success(), "{}", dir.read("errors"));
+    until("the process has survived", || dir.path("survived").exists());
+    assert_eq!(dir.read("errors"), "");
+}
+
+#[test]
 fn a_closed_terminal_leaves_no_process() {
     let dir = TestDir::new();
     lose_terminal(&dir, "exec \"$0\" run -- sh job {} ::: $(seq 1000) 2> /dev/tty");

@@ -19,6 +19,7 @@ use std::time::Duration;
 use brigade_supervisor::Launcher;
 use brigade_sys::clock::Monotonic;
 use brigade_sys::guardian::Guardian;
+use brigade_sys::orphans;
 use brigade_sys::poller::Poller;
 use brigade_sys::process::{Ended, Exit, Signal, Usage};
 
@@ -51,6 +52,9 @@ pub(crate) struct Local {
     /// Declared after `live`, and so dropped after the processes that it guards.
     guardian: Guardian,
     generation: u32,
+    /// The children that this process had before the run, such as those of a shell that it has
+    /// replaced. They are no strays.
+    foreign: HashSet<u32>,
     /// The groups of ended jobs whose killed members may not be dead yet.
     dying_groups: HashSet<u32>,
     buffer: Box<[u8]>,
@@ -72,8 +76,10 @@ impl Local {
         poller
             .add(stopper.waker(), Token::WAKER.0)
             .map_err(RunnerError::system("watch the waker"))?;
+        let mut foreign = HashSet::new();
         if config.adopts_orphans {
-            brigade_sys::orphans::adopt().map_err(RunnerError::system("adopt orphans"))?;
+            orphans::adopt().map_err(RunnerError::system("adopt orphans"))?;
+            foreign.extend(orphans::Child::all().iter().map(orphans::Child::pid));
         }
         // Before anything else is started: the guardian is a copy of this process, and should copy
         // little.
@@ -95,6 +101,7 @@ impl Local {
             launcher,
             guardian,
             generation: 0,
+            foreign,
             dying_groups: HashSet::new(),
             buffer: vec![0; READ_BYTES].into(),
             is_over: false,

@@ -1,7 +1,6 @@
 //! Handles strays: processes that left their job's group and outlived the job. They are adopted,
 //! reaped when they end, and killed at the end of the run.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use brigade_sys::orphans::{Child, has_members};
@@ -39,12 +38,14 @@ impl Drive<'_, Local> {
 impl Local {
     /// Reaps adopted processes that have ended. The ends of group leaders arrive through their
     /// pidfds instead.
-    pub(super) fn reap_adopted(&self) {
+    pub(super) fn reap_adopted(&mut self) {
         while let Some(dead) = Child::any_dead() {
             if self.is_leader(dead.pid()) {
                 return;
             }
             dead.reap();
+            // Its number may be that of a stray later.
+            self.foreign.remove(&dead.pid());
         }
     }
 
@@ -59,10 +60,11 @@ impl Local {
 
     /// Kills the processes that have outlived their jobs, at the end of the run.
     pub(super) fn kill_strays(&mut self, mut report: impl FnMut(Event)) {
-        // The guardian, and strays that could not be killed.
-        let mut given_up = HashSet::from([self.guardian.pid()]);
         // The dead ones have not outlived the run.
         self.reap_adopted();
+        // The guardian, those that were there before, and strays that could not be killed.
+        let mut given_up = self.foreign.clone();
+        given_up.insert(self.guardian.pid());
         for _ in 0..MAX_GENERATIONS {
             let strays: Vec<Child> = Child::all()
                 .into_iter()
