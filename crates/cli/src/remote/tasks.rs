@@ -85,7 +85,9 @@ impl<'cluster> RemoteTasks<'cluster> {
     ) -> Result<ClusterHandle<RemoteReport>, String> {
         self.inbox.tickets.lock().insert(item.to_owned(), ticket);
         let task = self.batch.task(item, &COMMAND).map_err(|error| error.to_string())?;
-        let submitted = task.requires(needs.clone()).announce_start().submit(command.clone());
+        // The item's name has the hash of all that counts.
+        let task = task.requires(needs.clone()).announce_start().accept_any_input();
+        let submitted = task.submit(command.clone());
         let handle = submitted.map_err(|error| error.to_string())?;
         let inbox = Arc::clone(&self.inbox);
         handle.on_done(move |outcome| {

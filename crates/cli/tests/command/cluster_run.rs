@@ -170,6 +170,19 @@ fn a_killed_client_is_continued() {
 }
 
 #[test]
+fn a_run_is_continued_with_another_time_limit() {
+    let Some(world) = World::new("another limit") else { return };
+    let list = ["--", "echo", "{}", ":::", "1", "2"];
+    let client = world.spawn(&[&["--timeout", "100"], &list[..]].concat());
+    until("the jobs are in the queue", || world.waiting().as_deref() == Some("2"));
+    signal(client.id(), "INT");
+    assert_eq!(ended(client).status, 130);
+    let _node = world.node("alpha", "1");
+    let ran = world.run(&[&["--resume", "--timeout", "200"], &list[..]].concat());
+    assert_eq!((ran.status, ran.lines()), (0, vec!["1", "2"]), "{}", ran.stderr);
+}
+
+#[test]
 fn a_batch_is_collected_again_and_its_failures_run_again() {
     let Some(world) = World::new("batches") else { return };
     let _node = world.node("alpha", "1");

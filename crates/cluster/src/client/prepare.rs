@@ -52,7 +52,8 @@ impl Place {
         };
         let class = settings.requirements.class().map_err(|error| refused(&error))?;
         let lane = Lane { priority: settings.priority, class };
-        let input_hashes = if key.origin.is_batch() { items.hashes() } else { Vec::new() };
+        let is_checked = key.origin.is_batch() && !settings.accepts_any_input;
+        let input_hashes = if is_checked { items.hashes() } else { Vec::new() };
         let mut head = TaskHead::new(key.clone(), name);
         head.label = settings.label.as_deref().map(str::to_owned);
         head.items = target.items();

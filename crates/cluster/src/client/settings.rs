@@ -14,6 +14,7 @@ pub(super) struct Settings {
     pub(super) priority: Priority,
     pub(super) requirements: Requirements,
     pub(super) announces_start: bool,
+    pub(super) accepts_any_input: bool,
     /// A hash of the types of the function.
     pub(super) types: u64,
 }

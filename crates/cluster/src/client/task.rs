@@ -88,6 +88,10 @@ brigade_sys::setters! {
     /// Lets the node announce the start of the task to
     /// [`Batch::on_start`](crate::Batch::on_start). It costs a message.
     pub fn announce_start(self) { self.settings.announces_start = true }
+
+    /// Accepts the outcome that an item of the same name had in an earlier run for another input.
+    /// For names that tell what matters of the input.
+    pub fn accept_any_input(self) { self.settings.accepts_any_input = true }
 }
 
 impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
