@@ -9,13 +9,14 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::arguments::Arguments;
-use crate::gnu;
+use crate::{gnu, separator};
 
 /// Some options, and where they come from.
 #[derive(Debug)]
@@ -99,22 +100,33 @@ pub(crate) fn inserted(words: Vec<OsString>) -> Result<Vec<OsString>, clap::Erro
         sources = Source::file(&folder.join("brigade/config"))?.unwrap_or_default();
     }
     sources.extend(Source::variable("BRIGADE_OPTIONS")?);
-    let own = &words[BEFORE_OPTIONS..];
-    let mut all = words[..BEFORE_OPTIONS].to_vec();
-    for source in &sources {
+    let command = Arguments::command();
+    let run = command.find_subcommand("run").unwrap_or(&command);
+    let mut words = words;
+    let mut stronger = words.split_off(BEFORE_OPTIONS);
+    for source in sources.iter().rev() {
         if source.words.iter().any(|word| word == "--") {
             return Err(complaint(&source.name, "expected options, not a command"));
         }
         source.check("run", &source.words)?;
-        let with_own: Vec<OsString> = source.words.iter().chain(own).cloned().collect();
-        let conflicts = parse("run", &with_own, &[])
-            .is_err_and(|error| error.kind() == ErrorKind::ArgumentConflict);
-        if !conflicts {
-            all.extend(source.words.iter().cloned());
+        let mut kept = Vec::new();
+        let mut rest = source.words.as_slice();
+        while let Some(first) = rest.first() {
+            let length = 1 + separator::values_of(first.as_bytes(), run).unwrap_or_default();
+            let (option, others) = rest.split_at(length.min(rest.len()));
+            rest = others;
+            let with_stronger = [option, &stronger].concat();
+            let contradicts = parse("run", &with_stronger, &[])
+                .is_err_and(|error| error.kind() == ErrorKind::ArgumentConflict);
+            if !contradicts {
+                kept.extend_from_slice(option);
+            }
         }
+        kept.append(&mut stronger);
+        stronger = kept;
     }
-    all.extend_from_slice(own);
-    Ok(all)
+    words.append(&mut stronger);
+    Ok(words)
 }
 
 /// Returns `$XDG_CONFIG_HOME`, or its default.

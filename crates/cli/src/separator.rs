@@ -73,7 +73,7 @@ fn has_replacement(word: &[u8]) -> bool {
 
 /// Returns the number of words after an option that are its values; `None` if there is no such
 /// option.
-fn values_of(word: &[u8], run: &Command) -> Option<usize> {
+pub(crate) fn values_of(word: &[u8], run: &Command) -> Option<usize> {
     // The value of an option that requires `=` is in the same word.
     let takes_word = |it: &Arg| takes_value(it) && !it.is_require_equals_set();
     if let Some(long) = word.strip_prefix(b"--") {

@@ -23,6 +23,10 @@ fn defaults_come_from_a_file_and_a_variable() {
     // An option that contradicts the command line gives way to it.
     let (ran, _) = run("--tag", &["--json", "--", "echo", ":::", "a"]);
     assert!(ran.status == 0 && ran.stdout.contains("\"finished\""), "{}", ran.stderr);
+    // The others beside it stay, and one of the file gives way to the variable.
+    assert_eq!(run("--tag --retries 2", &[&["--json"], &job[..]].concat()).1, 3);
+    let (ran, _) = run("--json", &["--", "echo", ":::", "a"]);
+    assert!(ran.status == 0 && ran.stdout.contains("\"finished\""), "{}", ran.stderr);
 }
 
 #[test]
