@@ -9,13 +9,12 @@
 //!   at most a bounded number of events and those of the running jobs wait.
 //! - A running job may print without end, and with `--line-buffer` its lines are in the queue. When
 //!   it is full, the runner's thread does block, until there is room or the run is asked to stop.
-//!   After that, lines that find no room are dropped: their job is being stopped, and is not a
-//!   success.
+//!   After that, lines that find no room are dropped, and their job is not in the log.
 //! - After a second request to stop, or a first one after all jobs are over, nobody waits any
 //!   longer for a reader that does not read. Output that was not printed by then is not in the log
 //!   either.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::panic;
 use std::sync::Arc;
@@ -50,6 +49,8 @@ struct State {
     /// Bytes of output in the queue.
     bytes: usize,
     files: usize,
+    /// The numbers of jobs that run and have printed something that is lost.
+    cut: HashSet<u64>,
     /// Puts outcomes into the order of the jobs, if that was asked for.
     reorder: Option<ReorderBuffer>,
     supply: SupplyCounts,
@@ -108,7 +109,7 @@ impl EventQueue {
         match &event {
             // The area will be drawn with the state at that time.
             Event::Tick if !queue.events.is_empty() => return,
-            Event::Output { .. } => {
+            Event::Output { number, .. } => {
                 while queue.bytes >= MAX_BYTES
                     && queue.stop_requests == 0
                     && queue.thread != OutputThread::Over
@@ -116,6 +117,7 @@ impl EventQueue {
                     self.0.changed.wait(&mut queue);
                 }
                 if queue.bytes >= MAX_BYTES {
+                    queue.cut.insert(*number);
                     return;
                 }
             }
@@ -136,6 +138,16 @@ impl EventQueue {
         let mut queue = self.lock();
         queue.is_held = self.is_long(&queue);
         queue.is_held
+    }
+
+    /// Records that something which a job has printed is lost.
+    pub(super) fn cut(&self, number: u64) {
+        self.lock().cut.insert(number);
+    }
+
+    /// Returns `true` if nothing is lost that a job has printed, which is over.
+    pub(super) fn is_whole(&self, number: u64) -> bool {
+        !self.lock().cut.remove(&number)
     }
 
     /// Records that a job was supplied.
@@ -269,5 +281,24 @@ impl Drop for Over {
         }
         self.0.lock().thread = OutputThread::Over;
         self.0.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brigade::runner::{Job, Runner, Stream};
+
+    use super::*;
+
+    #[test]
+    fn a_job_whose_lines_are_dropped_is_not_whole() {
+        let runner = Runner::builder().build().expect("a runner");
+        let queue = EventQueue::new(runner.stopper(), None);
+        queue.request_stop();
+        for number in [1, 2] {
+            let (job, lines) = (Arc::new(Job::new("x")), vec![0; MAX_BYTES]);
+            queue.push(Event::Output { number, job, slot: 1, stream: Stream::Stdout, lines });
+        }
+        assert_eq!([1, 2].map(|number| queue.is_whole(number)), [true, false]);
     }
 }

@@ -1,6 +1,5 @@
 //! Handles the events of a run: passes them to the sinks, logs finished jobs, updates the screen.
 
-use std::collections::HashSet;
 use std::io;
 
 use brigade::runner::{Event, Joblog, Outcome, Stopper};
@@ -20,8 +19,6 @@ pub(super) struct Session {
     is_quiet: bool,
     queue: EventQueue,
     stopper: Stopper,
-    /// The numbers of jobs that run and have printed something that could not be passed on.
-    cut: HashSet<u64>,
     /// The moment when the halt policy was met.
     pub(super) decision: Option<Decision>,
     /// Our own first failure, which stops the run.
@@ -37,8 +34,8 @@ impl Session {
         queue: EventQueue,
         stopper: Stopper,
     ) -> Self {
-        let (cut, decision, failure) = (HashSet::new(), None, None);
-        Self { screen, sinks, joblog, is_quiet, queue, stopper, cut, decision, failure }
+        let (decision, failure) = (None, None);
+        Self { screen, sinks, joblog, is_quiet, queue, stopper, decision, failure }
     }
 
     /// Handles an event.
@@ -54,7 +51,7 @@ impl Session {
         if !self.pass_on(|sink, screen| sink.event(&event, screen))
             && let Event::Output { number, .. } = &event
         {
-            self.cut.insert(*number);
+            self.queue.cut(*number);
         }
         // A reader that has had enough does not want to know about the end of the rest.
         if !self.has_lost_reader() {
@@ -74,7 +71,7 @@ impl Session {
     /// Passes an outcome on, and then writes its line to the log: what a logged job has printed is
     /// complete, because the job does not run again.
     fn deliver(&mut self, outcome: &Outcome) {
-        let is_whole = !self.cut.remove(&outcome.number);
+        let is_whole = self.queue.is_whole(outcome.number);
         let is_passed_on = self.pass_on(|sink, screen| sink.outcome(outcome, screen)) && is_whole;
         if !self.has_lost_reader() && !self.is_quiet {
             self.screen.show_failure(outcome);
