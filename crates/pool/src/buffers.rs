@@ -115,7 +115,9 @@ impl Kept {
 
 fn names(list: &[u8]) -> Result<impl Iterator<Item = Option<BlockKey>>, String> {
     let (_, list) = segments::split(list).map_err(|error| error.to_string())?;
-    Ok(list.map(|buffer| key(&buffer)))
+    let mut names = list.map(|buffer| key(&buffer)).peekable();
+    // Without an end, empty lists would occupy the host.
+    if names.peek().is_some() { Ok(names) } else { Err(NOT_LENT.to_owned()) }
 }
 
 const NOT_LENT: &str = "named a shared buffer that was not lent to it";

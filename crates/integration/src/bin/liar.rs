@@ -68,8 +68,22 @@ fn main() {
                     want(&mut worker, &run_frame, 4096, 0);
                 }
             }
-            "keeps" => worker.send(&FromWorker::Keeps(&list(&Segment::Argument(ELSEWHERE)))),
-            "releases" => worker.send(&FromWorker::Releases(&list(&Segment::Argument(ELSEWHERE)))),
+            // It skips a task that was not taken back, and answers it, or goes on for ever. Or its
+            // lists of buffers are empty.
+            "skips" => {
+                skip(&mut worker, &run_frame);
+                worker.answer(&run_frame);
+            }
+            "skips-forever" => loop {
+                skip(&mut worker, &run_frame);
+            },
+            "releases-nothing" => loop {
+                worker.send(&FromWorker::Releases(&list(&[])));
+            },
+            "keeps" => worker.send(&FromWorker::Keeps(&list(&[Segment::Argument(ELSEWHERE)]))),
+            "releases" => {
+                worker.send(&FromWorker::Releases(&list(&[Segment::Argument(ELSEWHERE)])));
+            }
             // The first processes die after they began the chunk, before they begin an item.
             mode => {
                 let deaths: usize = mode.parse().expect("a way to lie, or a number of deaths");
@@ -86,10 +100,15 @@ const ELSEWHERE: Location = Location { offset: 1 << 20, length: 4096 };
 const NO_ARENA: ArenaRef = ArenaRef { inode: 1, length: 1 << 30 };
 const BEYOND: Location = Location { length: 1 << 50, ..ELSEWHERE };
 
-fn list(segment: &Segment<'_>) -> Vec<u8> {
+fn list(segments: &[Segment<'_>]) -> Vec<u8> {
     let mut list = Vec::new();
-    segments::append(&mut list, &[*segment], 1 << 10).expect("room");
+    segments::append(&mut list, segments, 1 << 10).expect("room");
     list
+}
+
+fn skip(worker: &mut Worker, frame: &Frame) {
+    let Frame { task, attempt, ring_index, .. } = *frame;
+    worker.send(&FromWorker::Skipped { task, attempt, ring_index });
 }
 
 /// Returns the number of this process among those of the pool, from 1 on, counted in the file of

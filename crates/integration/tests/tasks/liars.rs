@@ -96,6 +96,16 @@ fn nothing_counts_behind_a_malformed_message() {
 }
 
 #[test]
+fn nothing_counts_behind_a_message_out_of_order() {
+    let _watchdog = Watchdog::new("the end of some tasks", BOUND);
+    for mode in ["skips", "skips-forever", "releases-nothing"] {
+        let liars = Liars::new(mode, 10);
+        let error = outcome(liars.pool.submit(same, 7).unwrap()).unwrap_err();
+        assert!(error.is_worker_death(), "{mode}: {error}");
+    }
+}
+
+#[test]
 fn a_worker_that_lies_about_large_memory_is_killed() {
     let _watchdog = Watchdog::new("the end of some tasks", BOUND);
     let length = |bytes: Vec<u8>| bytes.len();

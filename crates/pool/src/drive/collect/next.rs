@@ -23,6 +23,10 @@ pub(super) enum Next {
     Other(Box<(Event<TaskCell>, EventData)>),
 }
 
+/// Maximum number of lists of buffers between two outcomes: the core is locked while they are read.
+const MAX_LISTS: u32 = 1 << 16;
+const TOO_MANY_LISTS: &str = "sent too many lists of shared buffers";
+
 /// Copies the next outcome out of the ring, after sending on what had to wait for room. Outcomes of
 /// items concern only their chunk or those that take them, so they are only counted.
 pub(super) fn next_event(
@@ -35,6 +39,7 @@ pub(super) fn next_event(
 ) -> Result<Option<Next>, String> {
     end.pump().map_err(|error| error.to_string())?;
     let ring = &mut end.consumer;
+    let mut lists = 0..MAX_LISTS;
     loop {
         if !ring.find_published().map_err(|error| error.to_string())? {
             return Ok(None);
@@ -80,10 +85,12 @@ pub(super) fn next_event(
             }
             FromWorker::Keeps(buffers) => {
                 kept.keep(buffers, |key| due?.buffer(key))?;
+                lists.next().ok_or(TOO_MANY_LISTS)?;
                 continue;
             }
             FromWorker::Releases(buffers) => {
                 kept.release(buffers)?;
+                lists.next().ok_or(TOO_MANY_LISTS)?;
                 continue;
             }
             FromWorker::Skipped { task, attempt, .. } => {

@@ -142,15 +142,19 @@ impl Core {
         }
     }
 
-    fn kill(&self, worker: WorkerId, cause: KillCause, at_once: bool, deferred: &mut Deferred) {
+    fn kill(&mut self, worker: WorkerId, cause: KillCause, at_once: bool, deferred: &mut Deferred) {
         // The error of such a task says where it was.
         let sample = matches!(
             cause,
             KillCause::Deadline | KillCause::Section | KillCause::Limit | KillCause::Asked
         );
-        let (pid, cause) = (self.pid(worker), describe(cause));
-        note!(deferred, INFO, %worker, pid, cause, "worker killed");
-        if let Some(worker_slot) = self.worker_slot(worker) {
+        let (pid, is_broken) = (self.pid(worker), cause == KillCause::Protocol);
+        note!(deferred, INFO, %worker, pid, cause = describe(cause), "worker killed");
+        if let Some(worker_slot) = self.worker_slot_mut(worker) {
+            if let Some(connection) = &mut worker_slot.connection {
+                // Nothing that it sends from now on counts, or is waited for.
+                connection.broken |= is_broken;
+            }
             let process = Arc::clone(&worker_slot.process);
             deferred.work().to_kill.push(ToKill { process, at_once, sample });
         }

@@ -44,6 +44,7 @@ pub(in crate::drive) fn run(shared: &Shared, process: &Arc<WorkerProcess>, conne
 fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkReceiver) {
     let mut broken = false;
     loop {
+        broken |= shared.lock().connection(worker).is_some_and(|it| it.broken);
         let problem = match receiver.receive() {
             Ok(_) if broken => continue,
             Ok(message) => handle_message(shared, worker, message).err(),
