@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 
 use brigade::{Pool, PoolBuilder};
 use brigade_integration::{Emitted, Spans, builder};
-use brigade_testkit::{BOUND, outcome, wait_until};
+use brigade_testkit::{BOUND, Gate, Pass, outcome, pass, processes, wait_until};
 use brigade_wire::worker_event::{FieldValue, WorkerEvent};
 use tracing::{Level, debug, error, info, trace, warn};
 
@@ -73,6 +73,30 @@ fn events_before_a_crash_arrive_before_the_outcome() {
     let events = Spans::get().events("crash", TARGET);
     let numbers = events.iter().map(|event| event.field("number").parse::<u64>().unwrap());
     assert!(numbers.eq(0..100), "{events:#?}");
+}
+
+#[test]
+fn a_task_that_was_killed_behind_a_crash_does_not_run() {
+    fn crashes(gate: Pass) {
+        pass(gate);
+        warn!(target: TARGET, "the report of the death waits for this");
+        std::process::abort();
+    }
+    let pool = forwarding("behind").build().unwrap();
+    // So brief that the next task is sent ahead.
+    (0..40).for_each(|number| assert!(!outcome(pool.submit(emits, number).unwrap()).unwrap()));
+    let pid = pool.worker_pids()[0];
+    let gate = Gate::new();
+    let crashing = pool.submit(crashes, gate.pass(0)).unwrap();
+    gate.wait_for_arrivals(1);
+    let behind = pool.submit(emits, 0).unwrap();
+    Spans::get().hold(Some("behind"));
+    gate.open();
+    wait_until("the end of the worker", BOUND, || !processes::is_alive(pid));
+    let is_killed = behind.kill();
+    Spans::get().hold(None);
+    assert!(outcome(crashing).unwrap_err().is_worker_death());
+    assert_eq!(outcome(behind).is_err(), is_killed);
 }
 
 #[test]

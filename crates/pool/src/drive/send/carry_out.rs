@@ -211,7 +211,13 @@ impl Core {
         let attempt = self.scheduler.assignment(task).map(|(.., attempt)| attempt);
         match (attempt, self.connection(worker)) {
             (Some(attempt), Some(connection)) => {
-                let found = connection.table.revoke(ring_index, slot_tag(task.id, attempt));
+                let found = match connection.table.revoke(ring_index, slot_tag(task.id, attempt)) {
+                    // Revoked when the worker crashed.
+                    Revocation::Neither if self.is_spared_by_crash(worker, ring_index) => {
+                        Revocation::Revoked
+                    }
+                    found => found,
+                };
                 let cell = self.scheduler.task(task.key).filter(|_| found == Revocation::Revoked);
                 if let Some(emitted) = cell.and_then(|cell| cell.emitted()) {
                     emitted.end();
@@ -220,6 +226,12 @@ impl Core {
             }
             _ => Revocation::Begun,
         }
+    }
+
+    /// Returns `true` if a worker that is about to end has not begun the task.
+    fn is_spared_by_crash(&self, worker: WorkerId, ring_index: u16) -> bool {
+        let interrupted = self.worker_slot(worker).and_then(|it| it.interrupted.as_ref());
+        interrupted.is_some_and(|it| it.attempts.iter().all(|at| at.ring_index != ring_index))
     }
 
     #[inline]
