@@ -326,6 +326,17 @@ fn shared_buffers_pass_through_a_stream() {
     }
 }
 
+#[test]
+fn a_stream_takes_more_once_its_pool_has_grown() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let stream = pool.stream(pass).per_worker(1).output(1).start().unwrap();
+    let places = fill(&stream, &gate);
+    pool.resize(2).unwrap();
+    assert_eq!(stream.try_put(gate.pass(places)).map_err(|full| full.kind()), Ok(places));
+    gate.open();
+}
+
 /// Returns a number that only this process has.
 fn here(_: ()) -> u64 {
     static NUMBER: OnceLock<u64> = OnceLock::new();

@@ -131,6 +131,8 @@ impl<A, R> Stream<A, R> {
     pub(super) fn wait_for_room(&self, when_full: WhenFull) -> Result<(), PutErrorKind> {
         let mut machine = self.machine.lock();
         loop {
+            // The pool may have been resized.
+            machine.set_share(share(&self.shared, &self.settings));
             match (machine.accepts(), when_full) {
                 (Err(PutErrorKind::Full), WhenFull::Wait | WhenFull::Exceed) => {
                     machine = self.room.wait(machine);
