@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use brigade::cores::{CorePool, CoreRequest, CpuSet};
-use brigade::{Pool, PoolError, worker};
+use brigade::{Link, Pool, PoolError, worker};
 use brigade_integration::builder;
 use brigade_testkit::faults::aborts;
-use brigade_testkit::{BOUND, Watchdog, outcome};
+use brigade_testkit::{BOUND, Watchdog, outcome, processes};
 
 /// Returns the slot of this worker, its cores, and the CPU on which it runs at this moment.
 fn whereabouts((): ()) -> (u32, Vec<u32>, u32) {
@@ -101,6 +101,37 @@ fn a_resized_pool_takes_and_returns_cores() {
     pool.resize(1).unwrap();
     brigade_testkit::wait_until("the core to come back", BOUND, || {
         cores.free_cpus().len() == all - 1
+    });
+}
+
+/// Says in the second worker that it has crashed, and goes on.
+fn lies_in_the_second((): ()) {
+    if worker::slot() == Some(1) {
+        brigade_integration::scribble::claims_a_crash();
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+#[test]
+fn a_core_comes_back_only_when_its_worker_is_gone() {
+    if !machine_has(2) {
+        return;
+    }
+    let cores = CorePool::new().unwrap();
+    let all = cores.free_cpus().len();
+    let pool = builder(2).link(Link::Ring).cores(cores.clone()).build().unwrap();
+    pool.warm_up().unwrap();
+    let liar = pool.worker_pids()[1];
+    let ends = pool.broadcast(lies_in_the_second, ()).unwrap().into_iter().map(outcome);
+    assert_eq!(ends.filter(Result::is_err).count(), 1);
+    pool.resize(1).unwrap();
+    brigade_testkit::wait_until("the end of the liar", BOUND, || {
+        let free = cores.free_cpus().len();
+        let is_alive = processes::is_alive(liar);
+        assert!(!is_alive || free == all - 2, "{free} cores are free");
+        !is_alive
     });
 }
 

@@ -48,7 +48,9 @@ impl Shared {
         let at_work = core.scheduler.workers_at_work();
         self.target.store(at_work, Ordering::Relaxed);
         let wanted = if core.scheduler.has_ended() { 0 } else { core.scheduler.target() };
-        let has_process = |slot: usize| core.worker_slots.get(slot).is_some_and(Option::is_some);
+        // Also one whose death was reported and which is not gone yet.
+        let has_process =
+            |slot: usize| u32::try_from(slot).is_ok_and(|slot| core.scheduler.has_process(slot));
         let unneeded = cores.map(|cores| cores.keep(wanted, has_process));
         drop(core);
         // The next resize may need these cores, so they are returned before it gets its turn.
