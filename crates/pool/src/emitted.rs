@@ -85,6 +85,10 @@ impl Emitted {
         let mut state = self.state.lock();
         state.next = 0;
         state.stopped |= !is_open;
+        if let Some(dead) = &state.assignment {
+            // With workers that are threads, it may wait for a grant.
+            dead.table.change_grant(dead.ring_index, Grant::Closed);
+        }
         assignment.table.set_grant(assignment.ring_index, self.grant(&state));
         state.assignment = Some(assignment);
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
+use brigade::stream::Emit;
 use brigade::{Pool, PoolError, Resource, SharedBuf, TaskErrorKind, worker};
 use brigade_testkit::{BOUND, wait_until};
 
@@ -237,4 +238,22 @@ fn threads_read_one_table_of_the_initializer() {
     for answer in pool.broadcast(read, 77).unwrap() {
         assert_eq!(answer.wait().unwrap(), Some(77));
     }
+}
+
+#[test]
+fn an_attempt_that_was_given_up_stops_waiting_to_emit() {
+    static ENDED: AtomicUsize = AtomicUsize::new(0);
+    static BEGUN: AtomicUsize = AtomicUsize::new(0);
+    fn emits((): (), emit: &mut Emit<'_, u64>) {
+        BEGUN.fetch_add(1, Ordering::Relaxed);
+        while emit.emit(0).is_ok() {}
+        ENDED.fetch_add(1, Ordering::Relaxed);
+    }
+    let pool = pool();
+    let stream = pool.stream_flat(emits).output(1).deadline(Duration::from_millis(50)).retries(1);
+    let stream = stream.start().unwrap();
+    stream.put(()).unwrap();
+    wait_until("the second attempt", BOUND, || BEGUN.load(Ordering::Relaxed) == 2);
+    drop((stream, pool));
+    wait_until("the end of both", BOUND, || ENDED.load(Ordering::Relaxed) == 2);
 }

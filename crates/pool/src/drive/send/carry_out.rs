@@ -202,6 +202,10 @@ impl Core {
         self.observers.ended(now, &end);
         if let Some(record) = task.record() {
             record.finished(attempt);
+            if let Some(emitted) = &record.emitted {
+                // A thread that was given up may wait for a grant.
+                emitted.stop();
+            }
         }
         deferred.complete(task, outcome);
     }
