@@ -51,18 +51,10 @@ pub(crate) struct Publication {
 pub(crate) struct Answer<T> {
     /// The tag that the publish was given.
     pub(crate) tag: T,
-    pub(crate) result: Result<Stored, PublishRefusal>,
+    /// The sequence of the stored message, perhaps by an earlier publish with its id.
+    pub(crate) result: Result<u64, PublishRefusal>,
     /// The message, which may be published again.
     pub(crate) publication: Publication,
-}
-
-/// The stream has stored the message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stored {
-    /// The message's sequence in the stream.
-    pub(crate) sequence: u64,
-    /// `true` if the stream had it already, by its message id.
-    pub(crate) is_duplicate: bool,
 }
 
 /// The stream has not stored the message.
@@ -209,7 +201,7 @@ impl<T> Publisher<T> {
         };
         let now = now();
         let result = match Verdict::of(message) {
-            Verdict::Stored(stored) => Ok(stored),
+            Verdict::Stored(sequence) => Ok(sequence),
             Verdict::Again => return self.outstanding.put_off(number, now + RETRY_PAUSE),
             Verdict::Full(reason) => {
                 let tag = self.outstanding.tag(number);
@@ -235,7 +227,7 @@ impl<T> Publisher<T> {
 }
 
 impl<T> Entry<T> {
-    fn with(self, result: Result<Stored, RefusalKind>) -> Answer<T> {
+    fn with(self, result: Result<u64, RefusalKind>) -> Answer<T> {
         let Self { tag, publication, is_retried, .. } = self;
         let result = result.map_err(|kind| PublishRefusal { kind, is_retried });
         Answer { tag, result, publication }

@@ -25,7 +25,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::failure;
 use super::follower::Follower;
-use super::machine::{EndAnswer, Event, Fact, Machine, PublishAnswer, Ticket};
+use super::machine::{Event, Fact, Machine, Ticket};
 use super::purge::{Purge, PurgeMark};
 use super::search::Located;
 use super::server::Server;
@@ -231,17 +231,10 @@ impl Driver {
 
     async fn on_answer(&mut self, answer: Answer<Tag>) {
         let Answer { tag, result, publication } = answer;
+        let answer = result.map_err(|refusal| refusal.kind);
         match tag {
             Tag::Task(ticket) => {
-                let answer = match result {
-                    Ok(stored) => PublishAnswer::Stored(stored.sequence),
-                    Err(refusal) => match refusal.kind {
-                        RefusalKind::Exists => PublishAnswer::Exists,
-                        RefusalKind::Full => PublishAnswer::Full,
-                        RefusalKind::Other(reason) => PublishAnswer::Failed(reason),
-                    },
-                };
-                if answer == PublishAnswer::Full
+                if answer == Err(RefusalKind::Full)
                     && let Some(record) = self.records.get_mut(&ticket)
                 {
                     record.task.content = Content::Ready(publication);
@@ -249,15 +242,12 @@ impl Driver {
                 self.handle(ticket, Fact::Published(answer)).await;
             }
             Tag::End(ticket) => {
-                let answer = match result.map_err(|refusal| refusal.kind) {
-                    Ok(_) => EndAnswer::Recorded,
-                    Err(RefusalKind::Exists) => EndAnswer::Exists,
-                    Err(kind) => {
-                        tracing::warn!(?kind, "a cancellation cannot be recorded");
-                        EndAnswer::Failed
-                    }
-                };
-                self.handle(ticket, Fact::EndOffered(answer)).await;
+                if let Err(kind) = &answer
+                    && *kind != RefusalKind::Exists
+                {
+                    tracing::warn!(?kind, "a cancellation cannot be recorded");
+                }
+                self.handle(ticket, Fact::EndOffered(answer.map(drop))).await;
             }
         }
     }
@@ -274,7 +264,7 @@ impl Driver {
                 }
             }
             Report::Put { ticket, result: Err(reason) } => {
-                self.handle(ticket, Fact::Published(PublishAnswer::Failed(reason))).await;
+                self.handle(ticket, Fact::Published(Err(RefusalKind::Other(reason)))).await;
             }
             Report::Looked { ticket, found } => self.looked(ticket, found).await,
             Report::Read { tickets, source, outcome } => {

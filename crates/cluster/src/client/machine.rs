@@ -16,11 +16,10 @@ mod searches;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-pub(super) use self::event::{
-    Action, Completion, EndAnswer, Event, Fact, Found, PublishAnswer, Ticket, WhenFull,
-};
+pub(super) use self::event::{Action, Completion, Event, Fact, Found, Ticket, WhenFull};
 use self::searches::{Search, Searches};
 use crate::clock::Monotonic;
+use crate::publisher::RefusalKind;
 
 /// The first pause before a task is offered again to a queue that is full, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -197,45 +196,47 @@ impl Submission {
         &mut self,
         now: Monotonic,
         ticket: Ticket,
-        answer: PublishAnswer,
+        answer: Result<u64, RefusalKind>,
         actions: &mut Vec<Action>,
     ) {
         match answer {
-            PublishAnswer::Stored(sequence) => {
-                self.settle(ticket, TaskHalf::Stored(sequence), actions);
-            }
-            PublishAnswer::Exists => self.settle(ticket, TaskHalf::Elsewhere, actions),
-            PublishAnswer::Full if self.is_complete => {
-                self.settle(ticket, TaskHalf::Absent, actions);
-            }
-            PublishAnswer::Full => {
-                if let Some(at) = self.next_attempt(now) {
+            Ok(sequence) => self.settle(ticket, TaskHalf::Stored(sequence), actions),
+            Err(RefusalKind::Exists) => self.settle(ticket, TaskHalf::Elsewhere, actions),
+            Err(RefusalKind::Full) => {
+                if !self.is_complete
+                    && let Some(at) = self.next_attempt(now)
+                {
                     self.task = TaskHalf::WaitingForRoom(at);
                     return;
                 }
                 self.complete(ticket, Completion::Full, actions);
                 self.settle(ticket, TaskHalf::Absent, actions);
             }
-            PublishAnswer::Failed(reason) => {
+            Err(RefusalKind::Other(reason)) => {
                 self.complete(ticket, Completion::Failed(reason), actions);
                 self.settle(ticket, TaskHalf::Absent, actions);
             }
         }
     }
 
-    fn end_offered(&mut self, ticket: Ticket, answer: EndAnswer, actions: &mut Vec<Action>) {
+    fn end_offered(
+        &mut self,
+        ticket: Ticket,
+        answer: Result<(), RefusalKind>,
+        actions: &mut Vec<Action>,
+    ) {
         let EndHalf::Offered { kill } = self.end else { return };
         match answer {
-            EndAnswer::Recorded => {
+            Ok(()) => {
                 self.end = EndHalf::Recorded;
                 self.complete(ticket, Completion::Ended { kill }, actions);
                 self.stop_waiting(ticket, actions);
                 actions.push(Action::Broadcast { ticket, kill });
                 self.remove(ticket, actions);
             }
-            EndAnswer::Exists => self.end = EndHalf::Late,
+            Err(RefusalKind::Exists) => self.end = EndHalf::Late,
             // It may be wanted again.
-            EndAnswer::Failed => self.end = EndHalf::Unwanted,
+            Err(_) => self.end = EndHalf::Unwanted,
         }
     }
 

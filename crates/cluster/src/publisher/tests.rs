@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::outstanding::Outstanding;
 use super::verdict::Verdict;
-use super::{ANSWER_TIMEOUT, Monotonic, Publication, RefusalKind, Stored};
+use super::{ANSWER_TIMEOUT, Monotonic, Publication, RefusalKind};
 
 fn reply(payload: &'static str, status: Option<StatusCode>) -> Message {
     Message {
@@ -26,11 +26,8 @@ fn reply(payload: &'static str, status: Option<StatusCode>) -> Message {
 #[test]
 fn replies_are_understood() {
     let cases = [
-        (r#"{"stream":"S","seq":7}"#, Verdict::Stored(Stored { sequence: 7, is_duplicate: false })),
-        (
-            r#"{"stream":"S","seq":7,"duplicate":true}"#,
-            Verdict::Stored(Stored { sequence: 7, is_duplicate: true }),
-        ),
+        (r#"{"stream":"S","seq":7}"#, Verdict::Stored(7)),
+        (r#"{"stream":"S","seq":7,"duplicate":true}"#, Verdict::Stored(7)),
         (
             r#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"stream":"S","seq":0}"#,
             Verdict::Refused(RefusalKind::Exists),

@@ -24,12 +24,13 @@
 use async_nats::{Message, StatusCode};
 use serde::Deserialize;
 
-use super::{RefusalKind, Stored};
+use super::RefusalKind;
 
 /// The meaning of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    Stored(Stored),
+    /// The stream has the message under this sequence, perhaps since an earlier attempt.
+    Stored(u64),
     Refused(RefusalKind),
     /// There is no room, for this reason.
     Full(String),
@@ -42,8 +43,6 @@ pub(super) enum Verdict {
 struct Reply {
     #[serde(default)]
     seq: u64,
-    #[serde(default)]
-    duplicate: bool,
     error: Option<ReplyError>,
 }
 
@@ -63,9 +62,7 @@ impl Verdict {
             return Self::Again;
         }
         match serde_json::from_slice::<Reply>(&message.payload) {
-            Ok(Reply { error: None, seq, duplicate }) => {
-                Self::Stored(Stored { sequence: seq, is_duplicate: duplicate })
-            }
+            Ok(Reply { error: None, seq }) => Self::Stored(seq),
             Ok(Reply { error: Some(error), .. }) => Self::of_error(error),
             Err(error) => {
                 let text = format!("the server's reply cannot be read: {error}");

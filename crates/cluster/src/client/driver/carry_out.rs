@@ -7,13 +7,13 @@ use brigade_task::SubmitErrorKind;
 
 use super::{Driver, Report, Tag};
 use crate::client::failure;
-use crate::client::machine::{Action, Completion, EndAnswer, Event, Fact, PublishAnswer, Ticket};
+use crate::client::machine::{Action, Completion, Event, Fact, Ticket};
 use crate::client::submission::{Content, publication, stored};
 use crate::clock::now;
 use crate::connection::Denied;
 use crate::message::{Body, OutcomeBuilder, OutcomeHead, OutcomeMessage};
 use crate::names::Lane;
-use crate::publisher::Publication;
+use crate::publisher::{Publication, RefusalKind};
 
 /// Maximum number of bytes of an encoded failure.
 const FAILURE_LIMIT: usize = 256 << 10;
@@ -106,8 +106,8 @@ impl Driver {
                 self.publisher.publish(Tag::End(ticket), publication).await;
             }
             _ => {
-                let event = Fact::EndOffered(EndAnswer::Failed);
-                Box::pin(self.handle(ticket, event)).await;
+                let refusal = RefusalKind::Other("it cannot be encoded".to_owned());
+                Box::pin(self.handle(ticket, Fact::EndOffered(Err(refusal)))).await;
             }
         }
     }
@@ -183,9 +183,10 @@ impl Driver {
             denied.is_publish && publication.subject.as_str() == denied.subject
         };
         for tag in self.publisher.give_up(is_denied) {
+            let refusal = RefusalKind::Other(denied.to_string());
             let event = match tag {
-                Tag::Task(_) => Fact::Published(PublishAnswer::Failed(denied.to_string())),
-                Tag::End(_) => Fact::EndOffered(EndAnswer::Failed),
+                Tag::Task(_) => Fact::Published(Err(refusal)),
+                Tag::End(_) => Fact::EndOffered(Err(refusal)),
             };
             self.handle(tag.ticket(), event).await;
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Monotonic;
+use crate::publisher::RefusalKind;
 
 /// The number of a submission, unique within its cluster.
 pub(in crate::client) type Ticket = u64;
@@ -26,14 +27,15 @@ pub(in crate::client) enum Fact {
     },
     /// The recorded outcome was searched for.
     Looked { is_found: bool },
-    /// The publication of the task has its answer.
-    Published(PublishAnswer),
+    /// The publication of the task has its answer: its sequence in the queue, or a refusal. The
+    /// task of a named item may be in the queue already.
+    Published(Result<u64, RefusalKind>),
     /// The recorded outcome has arrived.
     Outcome,
     /// The task is no longer wanted.
     EndWanted { kill: bool },
-    /// The end was offered as the outcome.
-    EndOffered(EndAnswer),
+    /// The end was offered as the outcome. If there is one already, it will arrive, or has.
+    EndOffered(Result<(), RefusalKind>),
     /// The task was searched for. An outcome that was found is an event of its own, after this one.
     Searched(Found),
 }
@@ -56,25 +58,6 @@ pub(in crate::client) enum WhenFull {
     /// Waits until this time, at which the task is offered once more.
     WaitUntil(Monotonic),
     Fail,
-}
-
-/// The answer to the publication of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::client) enum PublishAnswer {
-    Stored(u64),
-    /// The task of a named item is in the queue already.
-    Exists,
-    Full,
-    Failed(String),
-}
-
-/// The answer to the offer of an end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::client) enum EndAnswer {
-    Recorded,
-    /// There is an outcome; it will arrive, or has.
-    Exists,
-    Failed,
 }
 
 /// A step for the driver.

@@ -38,25 +38,25 @@ impl Model {
         self.outcomes.get(&ticket).is_some_and(is_it) || self.lost.contains(&ticket)
     }
 
-    fn publish(&mut self, ticket: Ticket) -> PublishAnswer {
+    fn publish(&mut self, ticket: Ticket) -> Result<u64, RefusalKind> {
         if self.queue.contains_key(&ticket) {
-            return PublishAnswer::Exists;
+            return Err(RefusalKind::Exists);
         }
         if self.queue.len() >= self.room {
-            return PublishAnswer::Full;
+            return Err(RefusalKind::Full);
         }
         self.next_sequence += 1;
         self.queue.insert(ticket, self.next_sequence);
-        PublishAnswer::Stored(self.next_sequence)
+        Ok(self.next_sequence)
     }
 
-    fn record(&mut self, ticket: Ticket, outcome: Recorded) -> EndAnswer {
+    fn record(&mut self, ticket: Ticket, outcome: Recorded) -> Result<(), RefusalKind> {
         if self.outcomes.contains_key(&ticket) {
-            return EndAnswer::Exists;
+            return Err(RefusalKind::Exists);
         }
         self.outcomes.insert(ticket, outcome);
         self.mail.push((ticket, Fact::Outcome));
-        EndAnswer::Recorded
+        Ok(())
     }
 
     fn find(&self, ticket: Ticket) -> Found {
@@ -319,28 +319,28 @@ fn a_full_queue_gives_the_task_back_or_waits_longer_each_time() {
     let mut actions = Vec::new();
     let submitted = |when_full| Fact::Submitted { when_full, has_outcome: false };
     machine.handle(now, Event::Fact(1, submitted(WhenFull::Fail)), &mut actions);
-    machine.handle(now, Event::Fact(1, Fact::Published(PublishAnswer::Full)), &mut actions);
+    machine.handle(now, Event::Fact(1, Fact::Published(Err(RefusalKind::Full))), &mut actions);
     let full = Action::Complete { ticket: 1, with: Completion::Full };
     assert_eq!(actions, [Action::Publish(1), full, Action::LeaveWindow(1), Action::Forget(1)]);
     // Another one waits, and is offered once more at the end of its time.
     let end = now + FIRST_PAUSE / 2;
     machine.handle(now, Event::Fact(4, submitted(WhenFull::WaitUntil(end))), &mut actions);
-    machine.handle(now, Event::Fact(4, Fact::Published(PublishAnswer::Full)), &mut actions);
+    machine.handle(now, Event::Fact(4, Fact::Published(Err(RefusalKind::Full))), &mut actions);
     assert_eq!(machine.next_deadline(), Some(end));
     machine.handle(end, Event::Tick, &mut actions);
     actions.clear();
-    machine.handle(end, Event::Fact(4, Fact::Published(PublishAnswer::Full)), &mut actions);
+    machine.handle(end, Event::Fact(4, Fact::Published(Err(RefusalKind::Full))), &mut actions);
     let full = Action::Complete { ticket: 4, with: Completion::Full };
     assert_eq!(actions, [full, Action::LeaveWindow(4), Action::Forget(4)]);
     machine.handle(now, Event::Fact(2, submitted(WhenFull::Wait)), &mut actions);
-    machine.handle(now, Event::Fact(2, Fact::Published(PublishAnswer::Full)), &mut actions);
+    machine.handle(now, Event::Fact(2, Fact::Published(Err(RefusalKind::Full))), &mut actions);
     assert_eq!(machine.next_deadline(), Some(now + FIRST_PAUSE));
     machine.handle(now + FIRST_PAUSE, Event::Tick, &mut actions);
-    machine.handle(now, Event::Fact(2, Fact::Published(PublishAnswer::Full)), &mut actions);
+    machine.handle(now, Event::Fact(2, Fact::Published(Err(RefusalKind::Full))), &mut actions);
     assert_eq!(machine.next_deadline(), Some(now + 2 * FIRST_PAUSE));
     // A task of this client leaves the queue, so there is room for another.
     machine.handle(now, Event::Fact(3, submitted(WhenFull::Wait)), &mut actions);
-    machine.handle(now, Event::Fact(3, Fact::Published(PublishAnswer::Stored(9))), &mut actions);
+    machine.handle(now, Event::Fact(3, Fact::Published(Ok(9))), &mut actions);
     actions.clear();
     machine.handle(now, Event::Fact(3, Fact::Outcome), &mut actions);
     assert!(actions.ends_with(&[Action::Forget(3), Action::Publish(2)]), "{actions:?}");
@@ -354,7 +354,7 @@ fn a_task_is_lost_after_two_searches_found_nothing() {
     for ticket in [1, 2] {
         let submitted = Fact::Submitted { when_full: WhenFull::Wait, has_outcome: false };
         machine.handle(now, Event::Fact(ticket, submitted), &mut actions);
-        let stored = Fact::Published(PublishAnswer::Stored(7 + ticket));
+        let stored = Fact::Published(Ok(7 + ticket));
         machine.handle(now, Event::Fact(ticket, stored), &mut actions);
     }
     let searched = |actions: &[Action]| -> Vec<Ticket> {
