@@ -20,17 +20,19 @@ pub(crate) struct QueueOptions {
     pub(crate) settings: QueueSettings,
 }
 
-impl QueueOptions {
+impl Default for QueueOptions {
     /// Returns the options of the default queue, with the connection that the environment
     /// describes.
-    pub(crate) fn from_env() -> Self {
+    fn default() -> Self {
         Self {
             endpoint: Endpoint::from_env(),
             queue: Queue::default().as_str().to_owned(),
             settings: QueueSettings::new(Names::new(Queue::default())),
         }
     }
+}
 
+impl QueueOptions {
     /// Returns the settings of the queue, if its name is one and the server can keep them.
     pub(crate) fn settings(&self) -> Result<QueueSettings, ClusterError> {
         let settings = &self.settings;
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn settings_that_the_server_would_replace_are_refused() {
-        let options = QueueOptions::from_env();
+        let options = QueueOptions::default();
         assert!(options.settings().is_ok());
         let (short, settings) = (Duration::from_millis(999), options.settings.clone());
         for (field, settings) in [

@@ -20,29 +20,25 @@ use crate::setup::QueueSettings;
 /// The settings of a [`Cluster`]; created by [`Cluster::builder`].
 ///
 /// Those of the queue count only for the first client or node, which creates it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[must_use = "a builder does nothing until it connects"]
 pub struct ClusterBuilder {
     options: QueueOptions,
-    creates_queue: bool,
-}
-
-impl Default for ClusterBuilder {
-    fn default() -> Self {
-        Self { options: QueueOptions::from_env(), creates_queue: true }
-    }
 }
 
 impl_queue_options!(ClusterBuilder);
 
-impl ClusterBuilder {
+brigade_sys::setters! {
+    impl ClusterBuilder;
+
     /// Sets whether the queue is created if it does not exist. Otherwise that is an error. Default:
     /// `true`.
-    pub fn create_queue(mut self, creates_queue: bool) -> Self {
-        self.creates_queue = creates_queue;
-        self
+    pub fn create_queue(self, creates_queue: bool) {
+        self.options.settings.creates = creates_queue;
     }
+}
 
+impl ClusterBuilder {
     /// Connects, and creates the queue if it does not exist.
     ///
     /// # Errors
@@ -76,8 +72,7 @@ impl ClusterBuilder {
         self,
         report: impl FnOnce(Result<Arc<Shared>, ClusterError>) + Send + 'static,
     ) -> Result<thread::JoinHandle<()>, ClusterError> {
-        let mut settings = self.options.settings()?;
-        settings.creates = self.creates_queue;
+        let settings = self.options.settings()?;
         let names = settings.names.clone();
         let id = random::bytes::<8>().map(u64::from_le_bytes);
         let id = id.map_err(|error| ClusterError::system("make the id of the client", error))?;

@@ -63,7 +63,7 @@ impl_queue_options!(NodeBuilder);
 impl NodeBuilder {
     fn new() -> Self {
         Self {
-            options: QueueOptions::from_env(),
+            options: QueueOptions::default(),
             name: None,
             functions: NodeFunctions::default(),
             duplicate: None,
