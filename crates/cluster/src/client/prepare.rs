@@ -54,17 +54,20 @@ impl Place {
         let lane = Lane { priority: settings.priority, class };
         let is_checked = key.origin.is_batch() && !settings.accepts_any_input;
         let input_hashes = if is_checked { items.hashes() } else { Vec::new() };
-        let mut head = TaskHead::new(key.clone(), name);
-        head.label = settings.label.as_deref().map(str::to_owned);
-        head.items = target.items();
-        head.is_chunk = matches!(target, OutcomeTarget::Chunk { .. });
-        head.run = settings.run;
+        let mut run = settings.run;
         // A worker death that is to be retried is not the last one.
-        let fewest = head.run.retry.retries().saturating_add(1);
-        head.run.max_deaths = head.run.max_deaths.max(fewest);
-        head.may_be_done = may_be_done;
-        head.announces_start = settings.announces_start;
-        head.submitted_at = now_millis();
+        run.max_deaths = run.max_deaths.max(run.retry.retries().saturating_add(1));
+        let head = TaskHead {
+            key: key.clone(),
+            name: name.to_owned(),
+            label: settings.label.as_deref().map(str::to_owned),
+            items: target.items(),
+            is_chunk: matches!(target, OutcomeTarget::Chunk { .. }),
+            run,
+            may_be_done,
+            announces_start: settings.announces_start,
+            submitted_at: now_millis(),
+        };
         let content = Content::new(&shared.names, &lane, (head, settings.types), items)
             .map_err(|error| refused(&error))?;
         Ok(Submission {

@@ -60,20 +60,3 @@ impl Default for RunSettings {
         }
     }
 }
-
-impl TaskHead {
-    /// Returns the head of a task with the default settings.
-    pub(crate) fn new(key: TaskKey, name: impl Into<String>) -> Self {
-        Self {
-            key,
-            name: name.into(),
-            label: None,
-            items: 1,
-            is_chunk: false,
-            run: RunSettings::default(),
-            may_be_done: false,
-            announces_start: false,
-            submitted_at: 0,
-        }
-    }
-}

@@ -8,6 +8,23 @@ use proptest::prelude::*;
 use super::*;
 use crate::names::{ItemId, Origin, TaskKey};
 
+impl TaskHead {
+    /// Returns the head of a task with the default settings.
+    pub(crate) fn new(key: TaskKey, name: impl Into<String>) -> Self {
+        Self {
+            key,
+            name: name.into(),
+            label: None,
+            items: 1,
+            is_chunk: false,
+            run: RunSettings::default(),
+            may_be_done: false,
+            announces_start: false,
+            submitted_at: 0,
+        }
+    }
+}
+
 fn key() -> impl Strategy<Value = TaskKey> {
     ("~?[A-Za-z0-9_-]{1,64}", "[A-Za-z0-9_-]{1,64}").prop_map(|(origin, item)| TaskKey {
         origin: origin.parse::<Origin>().unwrap(),
