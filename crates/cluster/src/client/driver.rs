@@ -7,7 +7,6 @@ mod carry_out;
 mod outcomes;
 mod tag;
 
-pub(super) use outcomes::item_outcome;
 use tag::Tag;
 
 use std::collections::{HashMap, HashSet};

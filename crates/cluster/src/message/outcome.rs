@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use brigade_codec::{chain, decode};
+use brigade_task::TaskError;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -33,15 +35,6 @@ pub(crate) struct OutcomeHead {
     pub(crate) input_hashes: Vec<u64>,
 }
 
-/// The outcome of one item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ItemOutcome {
-    /// The encoded value.
-    Value(Bytes),
-    /// The encoded `TaskError`.
-    Failure(Bytes),
-}
-
 /// Collects the outcomes of the items of one task.
 pub(crate) type OutcomeBuilder = ItemsBuilder;
 
@@ -67,17 +60,14 @@ impl OutcomeHead {
     }
 }
 
-impl ItemOutcome {
-    /// Reads one of the items of an outcome.
-    pub(crate) fn from_bytes(mut item: Bytes) -> Result<Self, MessageError> {
-        if item.is_empty() {
-            return Err(MessageError::malformed("an item is empty"));
-        }
-        let tag = item.split_to(1);
-        match tag[0] {
-            VALUE => Ok(Self::Value(item)),
-            FAILURE => Ok(Self::Failure(item)),
-            other => Err(MessageError::Malformed(format!("an item has the tag {other}"))),
-        }
+/// Reads one of the items of an outcome: the encoded value, or the failure.
+pub(crate) fn item_outcome(mut item: Bytes) -> Result<Result<Bytes, TaskError>, MessageError> {
+    if item.is_empty() {
+        return Err(MessageError::malformed("an item is empty"));
+    }
+    match item.split_to(1)[0] {
+        VALUE => Ok(Ok(item)),
+        FAILURE => decode(&item).map(Err).map_err(|error| MessageError::malformed(chain(&error))),
+        other => Err(MessageError::Malformed(format!("an item has the tag {other}"))),
     }
 }

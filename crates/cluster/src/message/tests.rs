@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_task::Retry;
+use brigade_task::{Retry, TaskError, TaskErrorKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -124,7 +124,7 @@ proptest! {
         let _ = CancelMessage::from_bytes(&garbage);
         let _ = Manifest::from_bytes(&garbage);
         let _ = NodeStatus::from_bytes(&garbage);
-        let _ = ItemOutcome::from_bytes(garbage.clone());
+        let _ = item_outcome(garbage.clone());
         Items::from_bytes(garbage).for_each(drop);
     }
 }
@@ -147,11 +147,13 @@ fn a_message_of_another_version_says_so() {
 fn outcomes_of_items_keep_their_kind() {
     let mut builder = OutcomeBuilder::default();
     builder.push_value(b"");
-    builder.push_failure(b"f");
-    assert_eq!(builder.count(), 2);
-    let items: Vec<ItemOutcome> =
-        builder.finish().map(|item| ItemOutcome::from_bytes(item.unwrap()).unwrap()).collect();
-    let expected =
-        [ItemOutcome::Value(Bytes::new()), ItemOutcome::Failure(Bytes::from_static(b"f"))];
-    assert_eq!(items, expected);
+    let failure = TaskError::of(TaskErrorKind::Cancelled, Some("label"), 1, None);
+    builder.push_failure(&super::encoded(&failure).unwrap());
+    builder.push_failure(b"");
+    assert_eq!(builder.count(), 3);
+    let mut items = builder.finish().map(|item| item_outcome(item.unwrap()));
+    assert_eq!(items.next().unwrap().unwrap().unwrap(), Bytes::new());
+    let found = items.next().unwrap().unwrap().unwrap_err();
+    assert_eq!((found.kind(), found.label()), (failure.kind(), Some("label")));
+    assert!(items.next().unwrap().is_err(), "an empty failure is malformed");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::Message;
-use brigade_codec::{chain, decode};
+use brigade_codec::chain;
 use brigade_task::TaskError;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
@@ -16,7 +16,7 @@ use crate::client::search::{Located, SearchedTask};
 use crate::client::submission::OutcomeTarget;
 use crate::client::{failure, record};
 use crate::clock::{Monotonic, now};
-use crate::message::{Body, ItemOutcome, Items, OutcomeMessage};
+use crate::message::{Body, Items, OutcomeMessage, item_outcome};
 use crate::names::{Origin, TaskKey};
 
 impl Driver {
@@ -282,18 +282,7 @@ fn pass_on(target: &OutcomeTarget, outcome: &OutcomeMessage) {
 /// Returns the outcome of a single task.
 fn single(mut items: Items) -> Result<Result<Bytes, TaskError>, String> {
     let item = items.next().ok_or("the outcome has no item")?;
-    item_outcome(item.map_err(|error| error.to_string())?)
-}
-
-/// Returns the outcome of an item: the encoded value, or the failure.
-pub(in crate::client) fn item_outcome(item: Bytes) -> Result<Result<Bytes, TaskError>, String> {
-    match ItemOutcome::from_bytes(item).map_err(|error| error.to_string())? {
-        ItemOutcome::Value(value) => Ok(Ok(value)),
-        ItemOutcome::Failure(encoded) => {
-            let error = decode::<TaskError>(&encoded);
-            error.map(Err).map_err(|error| chain(&error))
-        }
-    }
+    item.and_then(item_outcome).map_err(|error| error.to_string())
 }
 
 fn other_input(key: &TaskKey) -> String {

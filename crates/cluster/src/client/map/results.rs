@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use brigade_codec::{chain, decode};
+use brigade_codec::{CodecError, chain, decode};
 use brigade_task::TaskError;
 use brigade_task::map::ChunkResults;
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use crate::client::driver::item_outcome;
 use crate::client::failure;
-use crate::message::Items;
+use crate::message::{Items, item_outcome};
 
 /// The results of a chunk, or of an input that was not sent.
 #[derive(Debug)]
@@ -47,21 +47,20 @@ impl Results {
     pub(super) fn next<R: DeserializeOwned + 'static>(&mut self) -> Option<Result<R, TaskError>> {
         self.left = self.left.checked_sub(1)?;
         self.position += 1;
-        let result = self.next_result();
-        Some(result.map_err(|error: TaskError| error.at(self.position())))
+        let undecodable = |error: CodecError| {
+            failure::codec(format!("the result cannot be decoded: {}", chain(&error)), None)
+        };
+        let result = self.next_value().and_then(|value| decode(&value).map_err(undecodable));
+        Some(result.map_err(|error| error.at(self.position())))
     }
 
-    fn next_result<R: DeserializeOwned + 'static>(&mut self) -> Result<R, TaskError> {
+    fn next_value(&mut self) -> Result<Bytes, TaskError> {
         let items = self.outcome.as_mut().map_err(|error| error.clone())?;
-        let item = match items.next() {
-            Some(item) => item.map_err(|error| error.to_string()),
+        let outcome = match items.next() {
+            Some(item) => item.and_then(item_outcome).map_err(|error| error.to_string()),
             None => Err("the outcome has too few items".to_owned()),
         };
-        let outcome = item.and_then(item_outcome);
-        match outcome {
-            Ok(outcome) => outcome.and_then(|value| decoded(&value)),
-            Err(message) => Err(failure::codec(message, None)),
-        }
+        outcome.map_err(|message| failure::codec(message, None))?
     }
 }
 
@@ -69,10 +68,4 @@ impl ChunkResults for Results {
     fn positions(&self) -> Range<u64> {
         self.index..self.index + 1
     }
-}
-
-fn decoded<R: DeserializeOwned + 'static>(value: &[u8]) -> Result<R, TaskError> {
-    decode(value).map_err(|error| {
-        failure::codec(format!("the result cannot be decoded: {}", chain(&error)), None)
-    })
 }
