@@ -295,25 +295,9 @@ impl Names {
         format!("brigade_{}_payloads", self.queue)
     }
 
-    /// Returns the subjects of a stream of the queue, by the first token that they share.
-    fn all(&self, kind: &str) -> String {
+    /// Returns the filter of all messages of a kind: `task`, `outcome`, `returned` or `dead`.
+    pub(crate) fn all(&self, kind: &str) -> String {
         format!("brigade.{}.{kind}.>", self.queue)
-    }
-
-    pub(crate) fn all_tasks(&self) -> String {
-        self.all("task")
-    }
-
-    pub(crate) fn all_outcomes(&self) -> String {
-        self.all("outcome")
-    }
-
-    pub(crate) fn all_returned(&self) -> String {
-        self.all("returned")
-    }
-
-    pub(crate) fn all_dead(&self) -> String {
-        self.all("dead")
     }
 
     /// Returns the subject of a task. Only items of named batches have one of their own.

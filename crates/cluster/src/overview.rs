@@ -138,7 +138,7 @@ async fn fetch(client: &Client, names: &Names, queue: &str) -> Result<ClusterSta
         .map_err(|error| ClusterError::server("list the lanes", error))?;
     lanes.sort_by(|one, other| one.name.cmp(&other.name));
     let failed = |error| ClusterError::server("count the dead letters", error);
-    let dead = history.info_with_subjects(names.all_dead()).await.map_err(failed)?;
+    let dead = history.info_with_subjects(names.all("dead")).await.map_err(failed)?;
     let dead_letters = dead
         .try_fold(0, |sum, (_, count)| async move { Ok(sum + count as u64) })
         .await

@@ -76,7 +76,7 @@ impl QueueSettings {
     /// store.
     pub(crate) async fn ensure(&self, jetstream: &Context) -> Result<Payloads, ClusterError> {
         check_server(jetstream)?;
-        let tasks = self.stream(self.names.tasks_stream(), vec![self.names.all_tasks()]);
+        let tasks = self.stream(self.names.tasks_stream(), vec![self.names.all("task")]);
         let tasks = Config {
             retention: RetentionPolicy::WorkQueue,
             discard: DiscardPolicy::New,
@@ -84,9 +84,9 @@ impl QueueSettings {
             duplicate_window: DUPLICATE_WINDOW,
             ..tasks
         };
-        let outcomes = self.stream(self.names.outcomes_stream(), vec![self.names.all_outcomes()]);
+        let outcomes = self.stream(self.names.outcomes_stream(), vec![self.names.all("outcome")]);
         let outcomes = Config { max_age: self.outcome_life, ..outcomes };
-        let history = vec![self.names.all_returned(), self.names.all_dead()];
+        let history = vec![self.names.all("returned"), self.names.all("dead")];
         let history = self.stream(self.names.history_stream(), history);
         let history = Config { max_age: self.outcome_life, ..history };
         if self.creates {

@@ -107,7 +107,7 @@ impl Server {
         while letters.len() < PAGE {
             let found = patiently("read a dead letter", async || {
                 let stream = self.stream(&self.names().history_stream()).await?;
-                first_message(&stream, &self.names().all_dead(), next).await
+                first_message(&stream, &self.names().all("dead"), next).await
             });
             let Some(message) = found.await? else { return Ok(Page { letters, next: None }) };
             next = message.sequence + 1;
