@@ -354,7 +354,5 @@ async fn next_outcome(followers: &mut [Followed]) -> (usize, Message) {
 
 fn fail(task: &Submission, reason: &str) {
     task.target.fail(failure::disconnected(reason, task.target.label()));
-    if let Some(admission) = &task.admission {
-        admission.answer(Err(failure::not_submitted(reason)));
-    }
+    task.admit(Err(failure::not_submitted(reason)));
 }

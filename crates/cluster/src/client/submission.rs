@@ -1,11 +1,10 @@
 //! A task on its way from a caller to the driver.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::SyncSender;
 
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
-use brigade_sys::sync::{Condvar, Mutex};
 use brigade_task::{SubmitErrorKind, TaskError};
 
 use super::inbox::Inbox;
@@ -27,8 +26,9 @@ pub(super) struct Submission {
     /// Hashes of the inputs, for tasks of batches.
     pub(super) input_hashes: Vec<u64>,
     pub(super) when_full: WhenFull,
-    /// The caller that waits until the queue has taken the task or refused it.
-    pub(super) admission: Option<Arc<Admission>>,
+    /// The caller that waits until the queue has taken the task or refused it. The channel has room
+    /// for the first answer, which counts.
+    pub(super) admission: Option<SyncSender<Admission>>,
 }
 
 /// The message of a task.
@@ -54,25 +54,14 @@ pub(super) enum OutcomeTarget {
 }
 
 /// The queue's answer to a task, for a caller that waits for it.
-#[derive(Debug, Default)]
-pub(super) struct Admission {
-    /// Nothing that panics runs under this lock.
-    answer: Mutex<Option<Result<(), SubmitErrorKind>>>,
-    arrived: Condvar,
-}
+pub(super) type Admission = Result<(), SubmitErrorKind>;
 
-impl Admission {
-    /// Stores the answer; later ones are ignored.
-    pub(super) fn answer(&self, answer: Result<(), SubmitErrorKind>) {
-        self.answer.lock().get_or_insert(answer);
-        self.arrived.notify_all();
-    }
-
-    /// Blocks until the answer is there. Returns `None` after the timeout.
-    pub(super) fn wait(&self, timeout: Duration) -> Option<Result<(), SubmitErrorKind>> {
-        let answer = self.answer.lock();
-        let (answer, _) = self.arrived.wait_timeout_while(answer, timeout, |it| it.is_none());
-        answer.clone()
+impl Submission {
+    /// Answers the caller that waits, if there is one. Later answers are ignored.
+    pub(super) fn admit(&self, answer: Admission) {
+        if let Some(admission) = &self.admission {
+            let _ = admission.try_send(answer);
+        }
     }
 }
 

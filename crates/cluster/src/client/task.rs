@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use brigade_task::backend::Content;
@@ -167,14 +168,13 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
             let reason = "the server is not reachable at the moment".to_owned();
             return Err(SubmitErrorKind::Disconnected { reason });
         }
-        let admission = Arc::new(Admission::default());
-        let waiting = Some(Arc::clone(&admission));
+        let (admission, answer) = sync_channel(1);
         let end = timeout.map(|timeout| now() + timeout);
         let when_full = end.map_or(WhenFull::Fail, WhenFull::WaitUntil);
-        let prepared = self.prepare(argument, when_full, waiting)?;
+        let prepared = self.prepare(argument, when_full, Some(admission))?;
         self.shared.window.enter(end)?;
         let handle = ClusterHandle::new(send(self.shared, Box::new(prepared))?);
-        if let Some(answer) = admission.wait(timeout.unwrap_or_default() + ANSWER_PATIENCE) {
+        if let Ok(answer) = answer.recv_timeout(timeout.unwrap_or_default() + ANSWER_PATIENCE) {
             return match (answer, timeout) {
                 (Err(SubmitErrorKind::Full), Some(_)) => Err(SubmitErrorKind::TimedOut),
                 (answer, _) => answer.map(|()| handle),
@@ -189,7 +189,7 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
         &self,
         argument: &A,
         when_full: WhenFull,
-        admission: Option<Arc<Admission>>,
+        admission: Option<SyncSender<Admission>>,
     ) -> Result<Submission, SubmitErrorKind> {
         if self.shared.is_forked() {
             return Err(SubmitErrorKind::Forked);

@@ -34,10 +34,8 @@ impl Driver {
                 Action::OfferEnd { ticket, kill } => self.offer_end(ticket, kill).await,
                 Action::LeaveWindow(ticket) => {
                     self.shared.window.leave(1);
-                    if let Some(record) = self.records.get(&ticket)
-                        && let Some(admission) = &record.task.admission
-                    {
-                        admission.answer(Ok(()));
+                    if let Some(record) = self.records.get(&ticket) {
+                        record.task.admit(Ok(()));
                     }
                 }
                 Action::Complete { ticket, with } => self.complete(ticket, with),
@@ -130,8 +128,8 @@ impl Driver {
                 (failure::disconnected(&reason, label), Some(refusal))
             }
         };
-        if let (Some(admission), Some(refusal)) = (&record.task.admission, refusal) {
-            admission.answer(Err(refusal));
+        if let Some(refusal) = refusal {
+            record.task.admit(Err(refusal));
         }
         record.task.target.fail(error);
     }
