@@ -9,7 +9,6 @@ mod dead_letters;
 mod driver;
 mod failure;
 mod follower;
-mod inbox;
 mod machine;
 mod map;
 mod open_batch;

@@ -1,13 +1,13 @@
 //! A task on its way from a caller to the driver.
 
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Sender, SyncSender};
+use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
 use brigade_task::{SubmitErrorKind, TaskError};
 
-use super::inbox::Inbox;
 use super::machine::{Ticket, WhenFull};
 use super::record::{self, Record};
 use crate::message::{Body, Items, MessageError, StoredBody, TaskHead, TaskMessage};
@@ -47,11 +47,15 @@ pub(super) enum OutcomeTarget {
     Task(Record),
     /// A chunk of a map.
     Chunk {
-        inbox: Arc<Inbox>,
+        outcomes: Sender<ChunkOutcome>,
         index: u64,
         items: u32,
     },
 }
+
+/// The index of a chunk; the outcomes of its items and their run time, or the failure of all of
+/// them.
+pub(super) type ChunkOutcome = (u64, Result<(Items, Duration), TaskError>);
 
 /// The queue's answer to a task, for a caller that waits for it.
 pub(super) type Admission = Result<(), SubmitErrorKind>;
@@ -84,7 +88,10 @@ impl OutcomeTarget {
     pub(super) fn fail(&self, error: TaskError) {
         match self {
             Self::Task(record) => record::complete(record, Err(error)),
-            Self::Chunk { inbox, index, .. } => inbox.put(*index, Err(error)),
+            Self::Chunk { outcomes, index, .. } => {
+                // The map may have been dropped.
+                let _ = outcomes.send((*index, Err(error)));
+            }
         }
     }
 }

@@ -261,20 +261,22 @@ fn pass_on(target: &OutcomeTarget, outcome: &OutcomeMessage) {
             let codec = |message| Err(failure::codec(message, record.label.clone()));
             record::complete(record, outcome.unwrap_or_else(codec));
         }
-        OutcomeTarget::Chunk { inbox, index, items: expected } => {
-            if outcome.head.items == *expected {
-                inbox.put(*index, Ok((items.clone(), outcome.head.run_time)));
+        OutcomeTarget::Chunk { outcomes, index, items: expected } => {
+            let outcome = if outcome.head.items == *expected {
+                Ok((items.clone(), outcome.head.run_time))
             } else if let (1, Ok(Err(error))) = (outcome.head.items, single(items.clone())) {
                 // A node that cannot read the task does not know how many items it has.
-                inbox.put(*index, Err(error));
+                Err(error)
             } else {
                 let message = format!(
                     "the outcome has {} items instead of {expected}; did the batch have another \
                      chunk size?",
                     outcome.head.items
                 );
-                inbox.put(*index, Err(failure::codec(message, None)));
-            }
+                Err(failure::codec(message, None))
+            };
+            // The map may have been dropped.
+            let _ = outcomes.send((*index, outcome));
         }
     }
 }

@@ -4,7 +4,8 @@ mod send;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 use brigade_codec::chain;
 use brigade_task::map::{self, Queued, Setting, Turn};
@@ -15,11 +16,11 @@ use serde::de::DeserializeOwned;
 use super::results::Results;
 use super::sizing::Sizing;
 use crate::client::failure;
-use crate::client::inbox::{ChunkOutcome, Inbox};
 use crate::client::machine::Ticket;
 use crate::client::open_batch::OpenBatch;
 use crate::client::settings::Settings;
 use crate::client::shared::{Command, Shared};
+use crate::client::submission::ChunkOutcome;
 use crate::clock::{Monotonic, now};
 use crate::error::ClusterError;
 use crate::names::Priority;
@@ -55,7 +56,9 @@ pub struct Chunks<'cluster, I: Iterator> {
     window: usize,
     /// An encoded input that did not fit into the last chunk.
     held: Option<Vec<u8>>,
-    inbox: Arc<Inbox>,
+    /// The outcomes of chunks, in the order of arrival. The sender is for those that follow.
+    outcomes: Receiver<ChunkOutcome>,
+    sender: Sender<ChunkOutcome>,
     /// The chunks without an outcome.
     in_flight: HashMap<u64, InFlight>,
     /// Results of inputs that were not sent.
@@ -90,6 +93,7 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
         inputs: impl IntoIterator<IntoIter = I>,
     ) -> Self {
         let settings = Settings { label: Some(name.into()), types, ..Settings::default() };
+        let (sender, outcomes) = channel();
         Self {
             shared,
             batch,
@@ -104,7 +108,8 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
             sizing: Sizing::new(shared.run_times.get(name)),
             window: WINDOW,
             held: None,
-            inbox: Arc::default(),
+            outcomes,
+            sender,
             in_flight: HashMap::new(),
             unsent: VecDeque::new(),
             arrived: VecDeque::new(),
@@ -123,7 +128,7 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
             && self.in_flight.len() < self.sizing.chunks()
     }
 
-    fn take_arrived(&mut self, (index, outcome): (u64, ChunkOutcome)) -> Results {
+    fn take_arrived(&mut self, (index, outcome): ChunkOutcome) -> Results {
         let none = InFlight { ticket: 0, position: 0, items: 0, bytes: 0 };
         let InFlight { position, items, bytes, .. } = self.in_flight.remove(&index).unwrap_or(none);
         let outcome = outcome.map(|(found, run_time)| {
@@ -232,7 +237,7 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
         if let Some(unsent) = self.unsent.pop_front() {
             return Ok(Some(unsent));
         }
-        if let Some(arrived) = self.inbox.try_take() {
+        if let Ok(arrived) = self.outcomes.try_recv() {
             return Ok(Some(self.take_arrived(arrived)));
         }
         if is_over(self.until) && self.in_flight.is_empty() && self.inputs.is_some() {
@@ -242,9 +247,11 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
         if self.in_flight.is_empty() && self.unsent.is_empty() {
             return Ok(None);
         }
-        match self.inbox.take(self.until) {
-            Some(arrived) => Ok(Some(self.take_arrived(arrived))),
-            None => Err(self.timed_out()),
+        let limit = self.until.map_or(Duration::MAX, |until| until.saturating_since(now()));
+        match self.outcomes.recv_timeout(limit) {
+            Ok(arrived) => Ok(Some(self.take_arrived(arrived))),
+            // There is a sender, so the time is over.
+            Err(_) => Err(self.timed_out()),
         }
     }
 

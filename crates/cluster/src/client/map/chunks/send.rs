@@ -1,7 +1,5 @@
 //! Makes chunks of inputs and sends them.
 
-use std::sync::Arc;
-
 use brigade_task::SubmitErrorKind;
 use serde::Serialize;
 
@@ -72,7 +70,8 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
         self.in_flight.insert(index, InFlight { ticket, position, items: count, bytes });
         if let Err(kind) = self.try_send(items, count, index, ticket) {
             let error = failure::not_sent(kind, self.settings.label.clone());
-            self.inbox.put(index, Err(error));
+            // The receiver is here.
+            let _ = self.sender.send((index, Err(error)));
         }
     }
 
@@ -91,7 +90,7 @@ impl<I: Iterator<Item: Serialize + 'static>> Chunks<'_, I> {
         if self.shared.is_forked() {
             return Err(SubmitErrorKind::Forked);
         }
-        let target = OutcomeTarget::Chunk { inbox: Arc::clone(&self.inbox), index, items: count };
+        let target = OutcomeTarget::Chunk { outcomes: self.sender.clone(), index, items: count };
         let (shared, settings) = (self.shared, &self.settings);
         let submission = place.prepare(shared, ticket, &self.name, settings, items, target)?;
         shared.window.enter(self.until)?;
