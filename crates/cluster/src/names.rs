@@ -211,7 +211,7 @@ impl Priority {
 
 /// A lane of the queue: the tasks with the same requirements and the same priority. Each has a
 /// consumer of its own. Lanes are ordered by urgency.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Lane {
     pub(crate) priority: Priority,
     pub(crate) class: Class,

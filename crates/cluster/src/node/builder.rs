@@ -2,7 +2,6 @@
 
 use brigade_pool::{Encoded, Key, Pool, PoolBuilder, Resource};
 
-use super::driver::NodeChoice;
 use super::functions::NodeFunctions;
 use super::running::RunningNode;
 use crate::error::ClusterError;
@@ -53,7 +52,10 @@ pub struct NodeBuilder {
     pub(super) duplicate: Option<&'static str>,
     pub(super) pool: PoolBuilder,
     pub(super) offer: Requirements,
-    pub(super) choice: NodeChoice,
+    /// The label without which no task is taken.
+    pub(super) only_label: Option<String>,
+    /// `true` if brief tasks have a backlog.
+    pub(super) has_backlog: bool,
     pub(super) status_address: Option<String>,
     pub(super) handles_signals: bool,
 }
@@ -69,7 +71,8 @@ impl NodeBuilder {
             duplicate: None,
             pool: Pool::builder(),
             offer: Requirements::new(),
-            choice: NodeChoice { only_label: None, has_backlog: true },
+            only_label: None,
+            has_backlog: true,
             status_address: None,
             handles_signals: false,
         }
@@ -126,13 +129,13 @@ brigade_sys::setters! {
     /// Takes only tasks that need this label.
     pub fn only_label(self, label: impl Into<String>) {
         let label = label.into();
-        self.choice.only_label = Some(label.clone());
+        self.only_label = Some(label.clone());
         self.offer = self.offer.label(label);
     }
 
     /// Holds no more tasks than there are workers, however brief they are. Use it if past
     /// run times say nothing about that of the next task.
-    pub fn without_backlog(self) { self.choice.has_backlog = false }
+    pub fn without_backlog(self) { self.has_backlog = false }
 
     /// Sets the name, which must be unique. Default: the host's name, the process id and a random
     /// number.

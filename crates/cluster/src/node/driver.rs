@@ -17,14 +17,12 @@ use brigade_pool::PoolError;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::jobs::JobEnd;
-pub(super) use self::open::{NodeChoice, Parts};
+pub(super) use self::open::NodeSettings;
 use self::tag::Tag;
 use super::context::QueueContext;
 use super::delivery::FromServer;
-use super::functions::NodeFunctions;
 use super::held_task::HeldTask;
 use super::machine::{Action, Delivery, Event, Machine, Token};
 use super::runs::{EndedRun, Runs};
@@ -35,7 +33,6 @@ use crate::error::ClusterError;
 use crate::message::CancelMessage;
 use crate::names::Lane;
 use crate::publisher::{Answer, PublishRefusal, Publisher, RefusalKind};
-use crate::requirements::Requirements;
 
 /// Messages that are taken at a time, so that other events get their turn.
 const MESSAGES_AT_A_TIME: usize = 256;
@@ -50,12 +47,6 @@ const SWEEP_DELAY_MILLIS: u64 = 1_000;
 
 /// Time for the last acknowledgments when the node ends.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
-
-/// A request to the driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Command {
-    Drain,
-}
 
 /// A node at work.
 pub(super) struct NodeDriver {
@@ -72,12 +63,8 @@ pub(super) struct NodeDriver {
     new_lanes: Subscriber,
     elections: Subscriber,
     status_requests: Subscriber,
-    commands: UnboundedReceiver<Command>,
     machine: Machine,
-    functions: NodeFunctions,
-    offer: Requirements,
-    /// The label without which no task is taken.
-    only_label: Option<String>,
+    settings: NodeSettings,
     runs: Runs,
     jobs: FuturesUnordered<LocalBoxFuture<'static, JobEnd>>,
     held: HashMap<Token, HeldTask>,
@@ -163,8 +150,7 @@ impl NodeDriver {
                 self.events.extend(lane.map(Event::LeaderChanged));
             }
             Some(message) = self.status_requests.next() => self.report_status(message).await,
-            // Without a command, the owner has dropped its end: nobody can ask any more.
-            _ = self.commands.recv(), if !self.machine.is_draining() => self.drain().await,
+            () = self.shared.drain.notified(), if !self.machine.is_draining() => self.drain().await,
             () = sleep_until(time) => {
                 self.events.push_back(Event::Tick);
                 if now() >= self.next_sweep && !self.is_sweeping {
@@ -227,7 +213,7 @@ impl NodeDriver {
     fn delivered(&mut self, held: HeldTask) {
         self.last_token += 1;
         let token = Token(self.last_token);
-        let facts = held.facts(|name| self.functions.get(name).is_some());
+        let facts = held.facts(|name| self.settings.functions.get(name).is_some());
         let (lane, key, id) = (held.lane.clone(), held.key.clone(), held.delivery);
         self.held.insert(token, held);
         self.events.push_back(Event::Delivered(Delivery { token, lane, key, id, facts }));

@@ -15,10 +15,9 @@ use tokio::runtime::{self, Runtime};
 use tokio::signal::unix::{Signal as Interrupt, Signal as Terminate, SignalKind, signal};
 #[cfg(windows)]
 use tokio::signal::windows::{CtrlBreak as Terminate, CtrlC as Interrupt, ctrl_break, ctrl_c};
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::builder::NodeBuilder;
-use super::driver::{Command, NodeDriver, Parts};
+use super::driver::{NodeDriver, NodeSettings};
 use super::status::Shared;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
@@ -29,7 +28,6 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// A node that was started. Dropping it drains the node and waits for its end.
 pub struct RunningNode {
     shared: Arc<Shared>,
-    commands: UnboundedSender<Command>,
     thread: Option<JoinHandle<Result<(), ClusterError>>>,
     live_view: Option<StatusServer>,
 }
@@ -44,7 +42,8 @@ impl RunningNode {
             functions,
             pool,
             mut offer,
-            choice,
+            only_label,
+            has_backlog,
             handles_signals,
             status_address,
             ..
@@ -59,22 +58,15 @@ impl RunningNode {
         let workers = u32::try_from(pool.workers()).unwrap_or(u32::MAX);
         let shared = Shared::new((name, host), workers, offer.to_string(), functions.names());
         let shared = Arc::new(shared);
-        let (commands, receiver) = unbounded_channel();
+        let settings = NodeSettings { functions, offer, only_label, has_backlog };
         let (opened, is_open) = channel();
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| ClusterError::system("start a runtime", error))?;
-        let parts = Parts {
-            functions,
-            offer,
-            choice,
-            pool: Arc::clone(&pool),
-            shared: Arc::clone(&shared),
-            commands: receiver,
-        };
-        let of_thread = commands.clone();
+        let of_thread = Arc::clone(&shared);
         let run = move || {
             let open = async {
-                let driver = NodeDriver::connect(&endpoint, queue, parts).await?;
+                let (pool, shared) = (Arc::clone(&pool), Arc::clone(&of_thread));
+                let driver = NodeDriver::connect(&endpoint, queue, settings, pool, shared).await?;
                 Ok((driver, handles_signals.then(Signals::new).transpose()?))
             };
             match runtime.block_on(open) {
@@ -94,7 +86,7 @@ impl RunningNode {
         // The thread sends exactly one message, unless it panics.
         let ended = || ClusterError::system("start a node", "its thread has ended");
         is_open.recv().map_err(|_| ended()).flatten()?;
-        Ok(Self { shared, commands, thread: Some(thread), live_view })
+        Ok(Self { shared, thread: Some(thread), live_view })
     }
 
     /// Returns the name of the node.
@@ -115,8 +107,7 @@ impl RunningNode {
     /// Lets the node finish what runs and hand back what has not begun. Returns at once; the node
     /// ends when that is done.
     pub fn drain(&self) {
-        // The driver has ended if it does not receive this.
-        let _ = self.commands.send(Command::Drain);
+        self.shared.drain.notify_one();
     }
 
     /// Blocks until the node has ended, by [`drain`](Self::drain) or because its pool is broken.
@@ -186,14 +177,14 @@ fn work(
     runtime: &Runtime,
     driver: NodeDriver,
     signals: Option<Signals>,
-    commands: UnboundedSender<Command>,
+    shared: Arc<Shared>,
     pool: &Arc<Pool>,
 ) -> Result<(), ClusterError> {
     if let Some(mut signals) = signals {
         let pool = Arc::clone(pool);
         runtime.spawn(async move {
             signals.next().await;
-            let _ = commands.send(Command::Drain);
+            shared.drain.notify_one();
             signals.next().await;
             tracing::warn!("a second signal: what runs is killed");
             // Blocks for up to the timeout, and the driver must go on.

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use brigade_sys::sync::Mutex;
+use tokio::sync::Notify;
 
 use super::machine::{Machine, NodeCounts};
 use crate::message::NodeStatus;
@@ -13,6 +14,8 @@ pub(super) struct Shared {
     pub(super) name: String,
     /// The name that was given to the node, or else that of its machine.
     pub(super) host: String,
+    /// Asks the driver to drain the node.
+    pub(super) drain: Notify,
     started: Instant,
     /// Without the time since the start. Nothing that panics runs under this lock.
     status: Mutex<NodeStatus>,
@@ -33,7 +36,8 @@ impl Shared {
             tasks,
             ..NodeStatus::default()
         };
-        Self { name, host, started: Instant::now(), status: Mutex::new(status) }
+        let drain = Notify::new();
+        Self { name, host, drain, started: Instant::now(), status: Mutex::new(status) }
     }
 
     pub(super) fn set(&self, machine: &Machine) {

@@ -34,7 +34,7 @@ impl NodeDriver {
                 self.record_outcome(token, outcome).await;
             }
             Action::RecordUnknown(token) => {
-                let names = self.functions.names();
+                let names = self.settings.functions.names();
                 let Some(held) = self.held.get(&token) else { return };
                 let error = record::unknown(held, &self.shared.name, &names);
                 self.record_error(token, &error).await;
@@ -137,12 +137,12 @@ impl NodeDriver {
             (None, Body::Stored(_)) => return self.start_loading(token, None),
         };
         held.inputs = Some(items.clone());
-        if let Some(message) = self.functions.difference(&task.head.name, held.types) {
+        if let Some(message) = self.settings.functions.difference(&task.head.name, held.types) {
             let kind = TaskErrorKind::Function { message };
             let error = TaskError::of(kind, held.label(), held.attempt(), None);
             return self.fail_run(token, &error);
         }
-        let Some(function) = self.functions.get(&task.head.name) else { return };
+        let Some(function) = self.settings.functions.get(&task.head.name) else { return };
         let place = (&held.lane, held.earlier_attempts());
         if let Some(ended) = self.runs.start(token, function, &task.head, place, items) {
             self.ended(ended);

@@ -104,8 +104,9 @@ impl NodeDriver {
     pub(super) fn add_lanes(&mut self, lanes: impl IntoIterator<Item = Lane>) {
         let is_met = |lane: &Lane| {
             let needs = lane.class.requirements();
-            let is_chosen = self.only_label.as_ref().is_none_or(|label| needs.has_label(label));
-            is_chosen && needs.are_met_by(&self.offer)
+            let is_chosen =
+                self.settings.only_label.as_ref().is_none_or(|label| needs.has_label(label));
+            is_chosen && needs.are_met_by(&self.settings.offer)
         };
         let lanes: Vec<Lane> = lanes.into_iter().filter(is_met).collect();
         if !lanes.is_empty() {
@@ -131,7 +132,7 @@ impl NodeDriver {
     }
 
     fn can_run(&self, held: &HeldTask) -> bool {
-        held.task.as_ref().is_ok_and(|task| self.functions.get(&task.head.name).is_some())
+        held.task.as_ref().is_ok_and(|task| self.settings.functions.get(&task.head.name).is_some())
     }
 
     pub(super) fn start_loading(&self, token: Token, begin: Option<(History, u64)>) {
