@@ -271,7 +271,7 @@ fn warn_of_few_replicas(jetstream: &Context, stream: &Stream) {
 }
 
 /// Returns a stream if it exists.
-async fn existing(jetstream: &Context, name: &str) -> Result<Option<Stream>, Retry> {
+pub(crate) async fn existing(jetstream: &Context, name: &str) -> Result<Option<Stream>, Retry> {
     let error = match jetstream.get_stream(name).await {
         Ok(found) => return Ok(Some(found)),
         Err(error) => error,

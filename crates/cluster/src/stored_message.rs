@@ -23,7 +23,10 @@ pub(crate) async fn first_message<I>(
     found(stream.get_first_raw_message_by_subject(subject, sequence).await)
 }
 
-fn found(answer: Result<StreamMessage, RawMessageError>) -> Result<Option<StreamMessage>, String> {
+/// Returns a message if it exists.
+pub(crate) fn found(
+    answer: Result<StreamMessage, RawMessageError>,
+) -> Result<Option<StreamMessage>, String> {
     match answer {
         Ok(message) => Ok(Some(message)),
         Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),

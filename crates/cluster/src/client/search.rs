@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind};
 use brigade_codec::chain;
 use bytes::Bytes;
 
 use super::server::Server;
 use crate::names::{Lane, TaskKey};
+use crate::setup::existing;
+use crate::stored_message::{first_message, found, last_message};
 use crate::task_name::{key_of, unreadable};
 
 /// Messages of this client that a search passes over to find one that has another sequence now.
@@ -43,31 +43,34 @@ pub(super) enum Located {
     Nowhere(String),
 }
 
-/// Reason why a request has no answer.
-enum Failure {
-    /// The stream does not exist.
-    NoStream(String),
-    /// The server did not answer, or refused the request.
-    NoAnswer(String),
-}
-
 impl Server {
     /// Searches for a task.
     ///
     /// # Errors
     /// If the server does not answer: it may be anywhere.
     pub(super) async fn search(&self, wanted: SearchedTask<'_>) -> Result<Located, String> {
-        match self.locate(wanted).await {
-            Ok(located) => Ok(located),
-            Err(Failure::NoStream(name)) => Ok(Located::Nowhere(format!(
-                "the stream {name} does not exist anymore; connect again, which creates it, and \
-                 submit the task again"
-            ))),
-            Err(Failure::NoAnswer(reason)) => Err(reason),
+        let reason = match self.locate(wanted).await {
+            Err(reason) => reason,
+            located => return located,
+        };
+        // It may have failed because a stream was deleted.
+        let names = self.names();
+        for stream in [names.outcomes_stream(), names.tasks_stream(), names.history_stream()] {
+            match existing(&self.jetstream, &stream).await {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    return Ok(Located::Nowhere(format!(
+                        "the stream {stream} does not exist anymore; connect again, which creates \
+                         it, and submit the task again"
+                    )));
+                }
+                Err(_) => break,
+            }
         }
+        Err(reason)
     }
 
-    async fn locate(&self, wanted: SearchedTask<'_>) -> Result<Located, Failure> {
+    async fn locate(&self, wanted: SearchedTask<'_>) -> Result<Located, String> {
         let names = self.names();
         let (outcomes, outcome) = (names.outcomes_stream(), names.outcome(wanted.key));
         if let Some(message) = self.last(&outcomes, &outcome).await? {
@@ -85,29 +88,26 @@ impl Server {
     }
 
     /// Returns `true` if a task is in the queue.
-    async fn is_queued(&self, wanted: SearchedTask<'_>) -> Result<bool, Failure> {
+    async fn is_queued(&self, wanted: SearchedTask<'_>) -> Result<bool, String> {
         let SearchedTask { key, lane, sequence, .. } = wanted;
         let (name, subject) = (self.names().tasks_stream(), self.names().task(lane, key));
-        if key.origin.is_batch() {
+        let Some(sequence) = sequence.filter(|_| !key.origin.is_batch()) else {
+            // An item of a batch has a subject of its own. Otherwise, there is no answer yet, and
+            // what matters is that the stream exists.
             return Ok(self.last(&name, &subject).await?.is_some());
-        }
-        let stream = self.stream(&name).await.map_err(Failure::NoAnswer)?;
+        };
+        let stream = self.stream(&name).await?;
         let is_it = |message: &StreamMessage| {
             key_of(Some(&message.headers), &message.subject).as_ref() == Some(key)
         };
-        let Some(sequence) = sequence else {
-            // It has no answer. What matters is that the stream exists.
-            return found(stream.get_last_raw_message_by_subject(&subject).await, &name)
-                .map(|last| last.is_some());
-        };
-        if found(stream.get_raw_message(sequence).await, &name)?.as_ref().is_some_and(is_it) {
+        if found(stream.get_raw_message(sequence).await)?.as_ref().is_some_and(is_it) {
             return Ok(true);
         }
         // A node may have published it again; see `node::sweep`.
         let mut next = sequence;
         for _ in 0..PASSED_OVER {
-            let first = stream.get_first_raw_message_by_subject(&subject, next).await;
-            let Some(message) = found(first, &name)? else { return Ok(false) };
+            let first = first_message(&stream, &subject, next).await?;
+            let Some(message) = first else { return Ok(false) };
             if is_it(&message) {
                 return Ok(true);
             }
@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// Returns the most likely reason why a task has no outcome and is not in the queue.
-    async fn reason(&self, wanted: SearchedTask<'_>) -> Result<String, Failure> {
+    async fn reason(&self, wanted: SearchedTask<'_>) -> Result<String, String> {
         let names = self.names();
         let history = names.history_stream();
         let unread = wanted.sequence.map(unreadable);
@@ -132,7 +132,7 @@ impl Server {
         }
         let outcomes = names.outcomes_stream();
         let stream = self.jetstream.get_stream(&outcomes).await;
-        let life = stream.map_err(|error| Failure::NoAnswer(chain(&error)))?;
+        let life = stream.map_err(|error| chain(&error))?;
         let (life, age) = (life.cached_info().config.max_age, wanted.age);
         Ok(if !life.is_zero() && age > life {
             format!(
@@ -148,27 +148,7 @@ impl Server {
     }
 
     /// Returns the last message on a subject.
-    async fn last(&self, stream: &str, subject: &str) -> Result<Option<StreamMessage>, Failure> {
-        let opened = self.stream(stream).await.map_err(Failure::NoAnswer)?;
-        found(opened.get_last_raw_message_by_subject(subject).await, stream)
-    }
-}
-
-fn found(
-    answer: Result<StreamMessage, RawMessageError>,
-    stream: &str,
-) -> Result<Option<StreamMessage>, Failure> {
-    let error = match answer {
-        Ok(message) => return Ok(Some(message)),
-        Err(error) => error,
-    };
-    match error.kind() {
-        RawMessageErrorKind::NoMessageFound => Ok(None),
-        RawMessageErrorKind::JetStream(error)
-            if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
-        {
-            Err(Failure::NoStream(stream.to_owned()))
-        }
-        _ => Err(Failure::NoAnswer(chain(&error))),
+    async fn last(&self, stream: &str, subject: &str) -> Result<Option<StreamMessage>, String> {
+        last_message(&self.stream(stream).await?, subject).await
     }
 }
