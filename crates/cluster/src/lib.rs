@@ -66,6 +66,7 @@ mod payload;
 mod publisher;
 mod queue_options;
 mod requirements;
+mod server;
 mod setup;
 mod stored_message;
 mod task_name;

@@ -3,9 +3,9 @@
 //! `machine` decides and does nothing else; `driver` has the connection and the clock.
 
 mod builder;
-mod context;
 mod delivery;
 mod driver;
+mod examination;
 mod functions;
 mod held_task;
 mod machine;

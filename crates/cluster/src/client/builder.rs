@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 
 use super::cluster::Cluster;
 use super::driver::Driver;
-use super::server::Server;
 use super::shared::{Command, Shared};
 use crate::endpoint::Endpoint;
 use crate::error::ClusterError;
 use crate::names::Origin;
 use crate::queue_options::{QueueOptions, impl_queue_options};
+use crate::server::Server;
 use crate::setup::QueueSettings;
 
 /// The settings of a [`Cluster`]; created by [`Cluster::builder`].

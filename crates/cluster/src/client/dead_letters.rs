@@ -9,11 +9,12 @@ use async_nats::jetstream::context::PublishErrorKind;
 use brigade_codec::chain;
 
 use super::cluster::Cluster;
-use super::server::{Server, patiently};
+use super::requests::patiently;
 use super::shared::Shared;
 use crate::dead_letter::DeadLetter;
 use crate::error::ClusterError;
-use crate::stored_message::{first_message, last_message};
+use crate::server::Server;
+use crate::stored_message::first_message;
 
 /// The operation that needs the server.
 const LOOK: &str = "look at the dead letters";
@@ -121,11 +122,10 @@ impl Server {
 
     /// Returns `true` if the letter is in its stream. The leader answers, because its followers may
     /// not have heard of the last messages.
-    async fn has_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
+    async fn has_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
         let subject = self.names().dead(&letter.key);
         patiently("look for a dead letter", async || {
-            let stream = self.stream(&self.names().history_stream()).await?;
-            let last = last_message(&stream, &subject).await?;
+            let last = self.last(&self.names().history_stream(), &subject).await?;
             Ok(last.is_some_and(|message| message.sequence == letter.origin.sequence))
         })
         .await
@@ -134,7 +134,7 @@ impl Server {
     /// Submits the task, and removes the letter last, so that a requeue that was interrupted can be
     /// repeated.
     async fn requeue(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
-        if !self.has_dead_letter(letter).await? {
+        if !self.has_letter(letter).await? {
             return Ok(false);
         }
         let names = self.names();
@@ -166,7 +166,7 @@ impl Server {
     }
 
     async fn remove_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
-        if !self.has_dead_letter(letter).await? {
+        if !self.has_letter(letter).await? {
             return Ok(false);
         }
         if let Some(stored) = &letter.origin.stored {

@@ -27,7 +27,6 @@ use super::follower::Follower;
 use super::machine::{Event, Fact, Machine, Ticket};
 use super::purge::{Purge, PurgeMark};
 use super::search::Located;
-use super::server::Server;
 use super::shared::{Command, Shared};
 use super::submission::{Content, Submission};
 use crate::clock::{Monotonic, now, sleep_until};
@@ -36,6 +35,7 @@ use crate::error::ClusterError;
 use crate::message::{OutcomeMessage, StoredBody};
 use crate::names::{Lane, Names, Origin};
 use crate::publisher::{Answer, Publication, Publisher, RefusalKind};
+use crate::server::Server;
 
 /// Messages and commands that are handled before the driver looks at other things.
 const AT_A_TIME: usize = 256;

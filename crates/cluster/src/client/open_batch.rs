@@ -6,11 +6,12 @@ use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use brigade_codec::chain;
 
-use super::server::{Server, patiently};
+use super::requests::patiently;
 use super::shared::Shared;
 use crate::error::ClusterError;
 use crate::message::Manifest;
 use crate::names::Origin;
+use crate::server::Server;
 
 /// The operation in which a batch needs the server first.
 pub(super) const OPEN: &str = "open the batch";

@@ -10,10 +10,10 @@ use async_nats::jetstream::message::StreamMessage;
 use brigade_codec::chain;
 use bytes::Bytes;
 
-use super::server::Server;
 use crate::names::{Lane, TaskKey};
+use crate::server::Server;
 use crate::setup::existing;
-use crate::stored_message::{first_message, found, last_message};
+use crate::stored_message::{first_message, found};
 use crate::task_name::{key_of, unreadable};
 
 /// Messages of this client that a search passes over to find one that has another sequence now.
@@ -145,10 +145,5 @@ impl Server {
              crash; submit the task again"
                 .to_owned()
         })
-    }
-
-    /// Returns the last message on a subject.
-    async fn last(&self, stream: &str, subject: &str) -> Result<Option<StreamMessage>, String> {
-        last_message(&self.stream(stream).await?, subject).await
     }
 }

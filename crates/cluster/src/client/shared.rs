@@ -12,11 +12,11 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::machine::Ticket;
 use super::map::ItemTimes;
 use super::record::Encoded;
-use super::server::Server;
 use super::submission::Submission;
 use super::window::SubmissionWindow;
 use crate::error::ClusterError;
 use crate::names::{Names, Origin};
+use crate::server::Server;
 
 /// Publications whose answer is outstanding, at most. More do not make the server faster.
 pub(super) const WINDOW: usize = 1024;

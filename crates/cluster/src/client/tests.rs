@@ -18,10 +18,10 @@ use futures_util::future::join_all;
 use super::*;
 use crate::error::ClusterError;
 use crate::names::{Names, Queue, TaskKey};
+use crate::server::Server;
 use crate::setup::QueueSettings;
 use crate::tests::stale_server::{Consumers, StaleServer};
 use fake_node::FakeNode;
-use server::Server;
 
 static DOUBLE: Key<u64, u64> = Key::new("double/1", |number: u64| number * 2);
 static LENGTH: Key<Vec<u8>, u64> = Key::new("length/1", |bytes: Vec<u8>| bytes.len() as u64);

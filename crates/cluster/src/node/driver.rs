@@ -21,7 +21,6 @@ use futures_util::{FutureExt, StreamExt};
 use self::jobs::JobEnd;
 pub(super) use self::open::NodeSettings;
 use self::tag::Tag;
-use super::context::QueueContext;
 use super::delivery::FromServer;
 use super::held_task::HeldTask;
 use super::machine::{Action, Delivery, Event, Machine, Token};
@@ -33,6 +32,7 @@ use crate::error::ClusterError;
 use crate::message::CancelMessage;
 use crate::names::Lane;
 use crate::publisher::{Answer, PublishRefusal, Publisher, RefusalKind};
+use crate::server::Server;
 
 /// Messages that are taken at a time, so that other events get their turn.
 const MESSAGES_AT_A_TIME: usize = 256;
@@ -52,7 +52,7 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct NodeDriver {
     connection: Connection,
     client: Client,
-    context: QueueContext,
+    server: Server,
     publisher: Publisher<Tag>,
     /// The prefix of the reply subjects of requests for tasks.
     inbox: String,

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::context::QueueContext;
 use super::held_task::HeldTask;
 use crate::message::{NodeStatus, version_of};
 use crate::overview::answers;
+use crate::server::Server;
 
 /// Time for the answers. A node answers at once.
 const PERIOD: Duration = Duration::from_millis(500);
 
-impl QueueContext {
+impl Server {
     /// Returns `true` if a node of this queue can run a task that this one cannot: it knows the
     /// function, or speaks the version of the task's message.
     pub(super) async fn has_peer_for(&self, task: Capability) -> bool {

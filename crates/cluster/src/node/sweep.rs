@@ -19,9 +19,9 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::Stream;
 use brigade_codec::chain;
 
-use super::context::QueueContext;
 use crate::message::TaskMessage;
 use crate::names::Lane;
+use crate::server::Server;
 use crate::stored_message::first_message;
 use crate::task_name::{KEY_HEADER, TYPES_HEADER, key_of};
 
@@ -57,7 +57,7 @@ struct Floor {
     sequence: u64,
 }
 
-impl QueueContext {
+impl Server {
     /// Looks at the lanes, which are all that exist. Several nodes may do this at the same time.
     /// `done` is from the last look.
     pub(super) async fn sweep(
@@ -228,9 +228,10 @@ mod tests {
     /// sequence of the first.
     async fn sweep(url: &str, consumers: Consumers) -> ([StuckMessages; 2], [u64; 2]) {
         let settings = QueueSettings::new(Names::new(Queue::default()));
-        let real = jetstream::new(async_nats::connect(url).await.unwrap());
+        let client = async_nats::connect(url).await.unwrap();
+        let real = jetstream::new(client.clone());
         let names = settings.names.clone();
-        let mut context = QueueContext::open(real.clone(), settings.clone()).await.unwrap();
+        let mut server = Server::open(client, settings.clone()).await.unwrap();
         let lane = Lane { priority: Priority::default(), class: Class::default() };
         settings.ensure_lane(&real, &lane).await.unwrap();
         let publish = async |subject: String, message: bytes::Bytes| {
@@ -250,10 +251,10 @@ mod tests {
             publish(names.task(&lane, &key(number)), message).await;
         }
         publish(names.outcome(&key(1)), "an outcome".into()).await;
-        context.jetstream = StaleServer::start(url, consumers).await;
+        server.jetstream = StaleServer::start(url, consumers).await;
         let lanes = [lane];
-        let first = context.sweep(&lanes, &BTreeSet::new()).await.unwrap();
-        let second = context.sweep(&lanes, &first.done).await.unwrap();
+        let first = server.sweep(&lanes, &BTreeSet::new()).await.unwrap();
+        let second = server.sweep(&lanes, &first.done).await.unwrap();
         let tasks = real.get_stream(names.tasks_stream()).await.unwrap();
         let left = &tasks.cached_info().state;
         ([first, second], [left.messages, left.first_sequence])

@@ -47,7 +47,7 @@ impl NodeDriver {
             Action::RecordDead { token, deaths, history } => {
                 let Some(held) = self.held.get_mut(&token) else { return };
                 held.history = history.clone();
-                let names = self.context.names();
+                let names = self.server.names();
                 let letter = record::dead_letter(names, &self.shared.name, held, deaths, history);
                 self.publish(Tag::End(token), letter).await;
             }
@@ -76,7 +76,7 @@ impl NodeDriver {
     }
 
     async fn pull(&mut self, pull: PullId, lane: &Lane, batch: u32, wait: Option<Duration>) {
-        let names = self.context.names();
+        let names = self.server.names();
         let subject =
             format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", names.tasks_stream(), lane.consumer());
         let mut request = format!("{{\"batch\":{batch}");
@@ -104,7 +104,7 @@ impl NodeDriver {
             return;
         }
         let (item, host) = (key.item.to_string(), self.shared.host.clone());
-        let subject = self.context.names().starts_of(&key.origin);
+        let subject = self.server.names().starts_of(&key.origin);
         if let Ok(message) = (StartMessage { item, host }).to_bytes() {
             // Only a hint. Without a link, the client hears of the outcome later.
             let _ = self.client.publish(subject, message).await;
@@ -169,13 +169,13 @@ impl NodeDriver {
         }
         let Some(held) = self.held.get(&token) else { return };
         let body = Body::Inline(outcome.items.clone());
-        let made = record::outcome(self.context.names(), &self.shared.name, held, &outcome, body);
+        let made = record::outcome(self.server.names(), &self.shared.name, held, &outcome, body);
         self.publish(Tag::End(token), made).await;
     }
 
     async fn record_history(&mut self, token: Token, history: &History, revision: u64) {
         let Some(held) = self.held.get(&token) else { return };
-        let made = record::history(self.context.names(), &held.key, history, revision);
+        let made = record::history(self.server.names(), &held.key, history, revision);
         self.publish(Tag::History(token), made).await;
     }
 

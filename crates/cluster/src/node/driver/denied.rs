@@ -13,7 +13,7 @@ impl NodeDriver {
         });
         self.events.extend(tags.iter().map(|tag| Event::NotRecorded(tag.token())));
         // Without these it works, if somewhat slower, or without what others would like to know.
-        let names = self.context.names();
+        let names = self.server.names();
         let elections = names.elections();
         let optional = [names.status(), names.lanes(), elections, "_INBOX.".to_owned()];
         let is_optional = optional.iter().any(|subject| denied.subject.starts_with(subject));

@@ -12,7 +12,7 @@ use super::{FIRST_SWEEP_PERIOD, NodeDriver};
 use crate::clock::now;
 use crate::message::{Body, History, Items};
 use crate::names::Lane;
-use crate::node::context::Examined;
+use crate::node::examination::Examined;
 use crate::node::held_task::HeldTask;
 use crate::node::machine::{Event, Token, UNKNOWN_LIMIT};
 use crate::node::peers::Capability;
@@ -80,7 +80,7 @@ impl NodeDriver {
                     return self.start_removal(body);
                 };
                 held.stored_outcome = Some(body.clone());
-                let names = self.context.names();
+                let names = self.server.names();
                 let made = record::outcome(names, &self.shared.name, held, &outcome, body);
                 self.publish(Tag::End(token), made).await;
             }
@@ -116,14 +116,14 @@ impl NodeDriver {
 
     pub(super) fn start_examination(&self, token: Token) {
         let Some(held) = self.held.get(&token) else { return };
-        let (context, key) = (self.context.clone(), held.key.clone());
+        let (server, key) = (self.server.clone(), held.key.clone());
         let foreign = if self.can_run(held) { None } else { Capability::of(held) };
         self.jobs.push(Box::pin(async move {
-            let mut examined = context.examine(&key).await;
+            let mut examined = server.examine(&key).await;
             // As long as another node can run the task, its returns by this one do not count.
             if examined.history.unknown >= UNKNOWN_LIMIT
                 && let Some(capability) = foreign
-                && context.has_peer_for(capability).await
+                && server.has_peer_for(capability).await
             {
                 examined.history.unknown = 0;
             }
@@ -139,7 +139,7 @@ impl NodeDriver {
         let Some(task) = self.held.get(&token).and_then(|held| held.task.as_ref().ok()) else {
             return;
         };
-        let (payloads, body) = (self.context.payloads.clone(), task.body.clone());
+        let (payloads, body) = (self.server.payloads.clone(), task.body.clone());
         self.jobs.push(Box::pin(async move {
             let items = payloads.get(&body).await;
             JobEnd::Loaded { token, begin, items }
@@ -149,7 +149,7 @@ impl NodeDriver {
     /// Stores the items of a large outcome, however long that takes: the lease is extended.
     pub(super) fn start_storing(&self, token: Token, outcome: RunOutcome) {
         let Some(held) = self.held.get(&token) else { return };
-        let (payloads, key) = (self.context.payloads.clone(), held.key.clone());
+        let (payloads, key) = (self.server.payloads.clone(), held.key.clone());
         self.jobs.push(Box::pin(async move {
             loop {
                 match payloads.put(&key, outcome.items.clone()).await {
@@ -172,7 +172,7 @@ impl NodeDriver {
     }
 
     pub(super) fn start_removal(&self, body: Body) {
-        let payloads = self.context.payloads.clone();
+        let payloads = self.server.payloads.clone();
         self.jobs.push(Box::pin(async move {
             payloads.remove(&body).await;
             JobEnd::Nothing
@@ -186,20 +186,20 @@ impl NodeDriver {
         if held.delivery.number == 1 {
             return self.start_removal(body);
         }
-        let (context, key) = (self.context.clone(), held.key.clone());
+        let (server, key) = (self.server.clone(), held.key.clone());
         self.jobs.push(Box::pin(async move {
             // Without an answer they are left to their age.
-            if context.has_dead_letter(&key).await == Ok(false) {
-                context.payloads.remove(&body).await;
+            if server.has_dead_letter(&key).await == Ok(false) {
+                server.payloads.remove(&body).await;
             }
             JobEnd::Nothing
         }));
     }
 
     pub(super) fn list_lanes(&self) {
-        let context = self.context.clone();
+        let server = self.server.clone();
         self.jobs.push(Box::pin(async move {
-            match context.settings.lanes(&context.jetstream).await {
+            match server.settings.lanes(&server.jetstream).await {
                 Ok(lanes) => JobEnd::Lanes(lanes),
                 Err(error) => {
                     tracing::warn!(error = chain(&error), "cannot list the lanes of the queue");
@@ -225,10 +225,10 @@ impl NodeDriver {
     pub(super) fn start_sweep(&mut self) {
         self.is_sweeping = true;
         let done = self.done.clone();
-        let context = self.context.clone();
+        let server = self.server.clone();
         self.jobs.push(Box::pin(async move {
-            match context.settings.lanes(&context.jetstream).await {
-                Ok(lanes) => JobEnd::Swept { result: context.sweep(&lanes, &done).await, lanes },
+            match server.settings.lanes(&server.jetstream).await {
+                Ok(lanes) => JobEnd::Swept { result: server.sweep(&lanes, &done).await, lanes },
                 Err(error) => JobEnd::Swept { lanes: Vec::new(), result: Err(chain(&error)) },
             }
         }));

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use async_nats::jetstream;
 use brigade_pool::Pool;
 use futures_util::stream::FuturesUnordered;
 
@@ -12,13 +11,13 @@ use crate::clock::now;
 use crate::endpoint::Endpoint;
 use crate::error::ClusterError;
 use crate::names::Lane;
-use crate::node::context::QueueContext;
 use crate::node::functions::NodeFunctions;
 use crate::node::machine::{Machine, Settings};
 use crate::node::runs::Runs;
 use crate::node::status::Shared;
 use crate::publisher::Publisher;
 use crate::requirements::Requirements;
+use crate::server::Server;
 use crate::setup::QueueSettings;
 
 /// The tasks that a node can run, and those that it takes.
@@ -41,17 +40,15 @@ impl NodeDriver {
         shared: Arc<Shared>,
     ) -> Result<Self, ClusterError> {
         let mut connection = endpoint.connect(&shared.name).await?;
-        let jetstream = jetstream::new(connection.client.clone());
-        let opening = async {
-            let context = QueueContext::open(jetstream, queue).await?;
-            let lane = Lane::default();
-            let consumer = context.settings.ensure_lane(&context.jetstream, &lane).await?;
-            Ok((context, consumer))
-        };
-        let (context, consumer) = connection.permitted(opening).await?;
         let client = connection.client.clone();
+        let opening = async {
+            let server = Server::open(client.clone(), queue).await?;
+            let consumer = server.settings.ensure_lane(&server.jetstream, &Lane::default()).await?;
+            Ok((server, consumer))
+        };
+        let (server, consumer) = connection.permitted(opening).await?;
         let inbox = client.new_inbox();
-        let names = context.names();
+        let names = server.names();
         let subscribe = async |subject: String| {
             let subscribed = client.subscribe(subject).await;
             subscribed.map_err(|error| ClusterError::server("subscribe", error))
@@ -91,7 +88,7 @@ impl NodeDriver {
             failure: None,
             connection,
             client,
-            context,
+            server,
             settings,
             shared,
         })

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PushConsumer, push};
-use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::stream::DirectGetErrorKind;
 use brigade_codec::chain;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -14,9 +13,9 @@ use super::cursor::HEARTBEAT;
 use super::submission::message_id;
 use crate::error::ClusterError;
 use crate::message::CancelMessage;
-use crate::names::{Lane, Names, Origin, TaskKey};
-use crate::payload::Payloads;
-use crate::setup::{QueueSettings, Retry, retry};
+use crate::names::{Lane, Origin, TaskKey};
+use crate::server::Server;
+use crate::setup::{Retry, retry};
 use crate::stored_message::{first_message, last_message};
 
 /// Silence of a client after which the server forgets its consumer.
@@ -24,14 +23,6 @@ const CONSUMER_LIFE: Duration = Duration::from_secs(30);
 
 /// Period in which a request is sent again.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The server as jobs of the driver use it. Cloning is cheap.
-#[derive(Clone)]
-pub(super) struct Server {
-    pub(super) jetstream: Context,
-    pub(super) settings: QueueSettings,
-    pub(super) payloads: Payloads,
-}
 
 /// The state of a batch when it was opened.
 #[derive(Debug)]
@@ -45,20 +36,6 @@ pub(super) struct Found {
 }
 
 impl Server {
-    /// Creates what is missing, and opens the queue.
-    pub(super) async fn open(
-        client: async_nats::Client,
-        settings: QueueSettings,
-    ) -> Result<Self, ClusterError> {
-        let jetstream = jetstream::new(client);
-        let payloads = settings.ensure(&jetstream).await?;
-        Ok(Self { jetstream, settings, payloads })
-    }
-
-    pub(super) fn names(&self) -> &Names {
-        &self.settings.names
-    }
-
     /// Returns the last sequence of the stream of outcomes.
     pub(super) async fn last_outcome(&self) -> Result<u64, ClusterError> {
         let stream = self.names().outcomes_stream();
@@ -93,11 +70,6 @@ impl Server {
             found.map_ok(|(subject, _)| subject).try_collect().await.map_err(|error| chain(&error))
         })
         .await
-    }
-
-    /// Returns a stream, which may not exist.
-    pub(super) async fn stream(&self, name: &str) -> Result<Stream<()>, String> {
-        self.jetstream.get_stream_no_info(name).await.map_err(|error| chain(&error))
     }
 
     /// Returns the message of an outcome or of a manifest, if there is one.
