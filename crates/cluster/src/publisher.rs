@@ -14,6 +14,7 @@ mod verdict;
 
 use std::time::Duration;
 
+use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
 use brigade_codec::chain;
 use bytes::Bytes;
@@ -44,6 +45,16 @@ pub(crate) struct Publication {
     pub(crate) subject: Subject,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
+}
+
+/// The sequence that stands for a subject without messages.
+pub(crate) const NOTHING: u64 = 0;
+
+/// Returns the header with which a subject takes a message only behind that with a sequence.
+pub(crate) fn only_behind(sequence: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, sequence.to_string());
+    headers
 }
 
 /// The final answer to a publish.

@@ -1,7 +1,9 @@
 //! The server as the jobs of clients and nodes use it.
 
 use async_nats::Client;
+use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context};
 use brigade_codec::chain;
@@ -9,6 +11,7 @@ use brigade_codec::chain;
 use crate::error::ClusterError;
 use crate::names::Names;
 use crate::payload::Payloads;
+use crate::publisher::Publication;
 use crate::setup::QueueSettings;
 use crate::stored_message::last_message;
 
@@ -47,5 +50,11 @@ impl Server {
         subject: &str,
     ) -> Result<Option<StreamMessage>, String> {
         last_message(&self.stream(stream).await?, subject).await
+    }
+
+    /// Publishes a message, and waits for the answer of its stream.
+    pub(crate) async fn publish(&self, message: Publication) -> Result<PublishAck, PublishError> {
+        let Publication { subject, headers, payload } = message;
+        self.jetstream.publish_with_headers(subject, headers, payload).await?.await
     }
 }

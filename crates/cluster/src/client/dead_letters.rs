@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use async_nats::HeaderMap;
-use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::PublishErrorKind;
 use brigade_codec::chain;
 
 use super::cluster::Cluster;
 use super::requests::patiently;
 use super::shared::Shared;
+use super::submission::once;
 use crate::dead_letter::DeadLetter;
 use crate::error::ClusterError;
+use crate::publisher::Publication;
 use crate::server::Server;
 use crate::stored_message::first_message;
 
@@ -142,23 +142,16 @@ impl Server {
         self.purge(names.history_stream(), names.returned(key)).await?;
         self.purge(names.outcomes_stream(), names.outcome(key)).await?;
         self.open_lane(&origin.lane).await?;
-        let mut headers = HeaderMap::new();
-        if key.origin.is_batch() {
-            headers.insert("Nats-Expected-Last-Subject-Sequence", "0");
-        } else {
-            let id = format!("requeue-{}", origin.sequence);
-            headers.insert(NATS_MESSAGE_ID, id.as_str());
-        }
-        patiently("submit a dead letter again", async || {
-            let subject = names.task(&origin.lane, key);
-            let message = origin.message.clone().into();
-            let sent = self.jetstream.publish_with_headers(subject, headers.clone(), message).await;
-            match sent.map_err(|error| chain(&error))?.await {
-                Ok(_) => Ok(()),
-                // A client has submitted the item itself, or an earlier attempt did.
-                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(()),
-                Err(error) => Err(chain(&error)),
-            }
+        let task = Publication {
+            subject: names.task(&origin.lane, key).into(),
+            headers: once(key, &format!("requeue-{}", origin.sequence)),
+            payload: origin.message.clone().into(),
+        };
+        patiently("submit a dead letter again", async || match self.publish(task.clone()).await {
+            Ok(_) => Ok(()),
+            // A client has submitted the item itself, or an earlier attempt did.
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(()),
+            Err(error) => Err(chain(&error)),
         })
         .await?;
         self.purge(names.history_stream(), names.dead(key)).await?;

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use async_nats::HeaderMap;
-use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use brigade_codec::chain;
 
 use super::requests::patiently;
@@ -11,6 +9,7 @@ use super::shared::Shared;
 use crate::error::ClusterError;
 use crate::message::Manifest;
 use crate::names::Origin;
+use crate::publisher::{NOTHING, Publication, only_behind};
 use crate::server::Server;
 
 /// The operation in which a batch needs the server first.
@@ -40,22 +39,19 @@ impl OpenBatch {
 /// Records the manifest of a batch, or reads that of an earlier run.
 async fn agree(server: &Server, batch: &Origin, wanted: &Manifest) -> Result<u32, ClusterError> {
     const OPERATION: &str = "record the manifest of a batch";
-    let subject = server.names().manifest(batch);
-    let payload = wanted.to_bytes().map_err(|error| ClusterError::server(OPERATION, error))?;
+    let manifest = Publication {
+        subject: server.names().manifest(batch).into(),
+        headers: only_behind(NOTHING),
+        payload: wanted.to_bytes().map_err(|error| ClusterError::server(OPERATION, error))?,
+    };
     let message = patiently(OPERATION, async || {
-        if let Some(message) = server.outcome(&subject).await.map_err(|error| chain(&error))? {
+        let found = server.outcome(&manifest.subject).await;
+        if let Some(message) = found.map_err(|error| chain(&error))? {
             return Ok(message);
         }
-        let mut headers = HeaderMap::new();
-        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
-        let stored = server
-            .jetstream
-            .publish_with_headers(subject.clone(), headers, payload.clone())
-            .await
-            .map_err(|error| chain(&error))?
-            .await;
         // If another run was faster, its manifest is read in the next attempt.
-        stored.map(|_| payload.clone()).map_err(|error| chain(&error))
+        let stored = server.publish(manifest.clone()).await;
+        stored.map(|_| manifest.payload.clone()).map_err(|error| chain(&error))
     })
     .await?;
     let found =

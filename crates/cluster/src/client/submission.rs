@@ -5,14 +5,14 @@ use std::sync::mpsc::{Sender, SyncSender};
 use std::time::Duration;
 
 use async_nats::HeaderMap;
-use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
+use async_nats::header::NATS_MESSAGE_ID;
 use brigade_task::{SubmitErrorKind, TaskError};
 
 use super::machine::{Ticket, WhenFull};
 use super::record::{self, Record};
 use crate::message::{Body, Items, MessageError, StoredBody, TaskHead, TaskMessage};
 use crate::names::{Lane, Names, TaskKey};
-use crate::publisher::Publication;
+use crate::publisher::{NOTHING, Publication, only_behind};
 use crate::task_name::TYPES_HEADER;
 
 /// A task that is to be submitted.
@@ -111,24 +111,28 @@ impl Content {
     }
 }
 
-/// Returns the publication of a task.
-///
-/// Whatever becomes of the answer, it may be sent again: an item of a batch is refused while it is
-/// in the queue, and another task has an id by which the stream knows it.
+/// Returns the headers with which the queue takes a task once, whatever becomes of the answer: an
+/// item of a batch is refused while it is in the queue, and another task has an id by which the
+/// stream knows it.
+pub(super) fn once(key: &TaskKey, id: &str) -> HeaderMap {
+    if key.origin.is_batch() {
+        return only_behind(NOTHING);
+    }
+    let mut headers = HeaderMap::new();
+    headers.insert(NATS_MESSAGE_ID, id);
+    headers
+}
+
+/// Returns the publication of a task, which may be sent again.
 pub(super) fn publication(
     names: &Names,
     lane: &Lane,
     (head, types): (TaskHead, u64),
     body: Body,
 ) -> Result<Publication, MessageError> {
-    let mut headers = HeaderMap::new();
+    let mut headers = once(&head.key, &message_id(&head.key));
     if types != 0 {
         headers.insert(TYPES_HEADER, format!("{types:x}"));
-    }
-    if head.key.origin.is_batch() {
-        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
-    } else {
-        headers.insert(NATS_MESSAGE_ID, message_id(&head.key).as_str());
     }
     let subject = names.task(lane, &head.key).into();
     let payload = TaskMessage { head, body }.to_bytes()?;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use async_nats::HeaderMap;
-use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use brigade_pool::{TaskError, TaskErrorKind};
 
 use super::held_task::HeldTask;
@@ -13,17 +11,7 @@ use crate::message::{
     OutcomeMessage,
 };
 use crate::names::{Names, TaskKey};
-use crate::publisher::Publication;
-
-/// The sequence that stands for a subject without messages.
-pub(super) const NOTHING: u64 = 0;
-
-/// Returns the header with which a subject takes a message only behind that with a sequence.
-fn only_behind(sequence: u64) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, sequence.to_string());
-    headers
-}
+use crate::publisher::{NOTHING, Publication, only_behind};
 
 /// Returns the outcome of a task in which each item has the same error.
 pub(super) fn outcome_of_error(error: &TaskError, items: u32) -> RunOutcome {

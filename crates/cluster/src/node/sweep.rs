@@ -21,6 +21,7 @@ use brigade_codec::chain;
 
 use crate::message::TaskMessage;
 use crate::names::Lane;
+use crate::publisher::Publication;
 use crate::server::Server;
 use crate::stored_message::first_message;
 use crate::task_name::{KEY_HEADER, TYPES_HEADER, key_of};
@@ -191,10 +192,9 @@ impl Server {
             if let Some(types) = message.headers.get(TYPES_HEADER) {
                 headers.insert(TYPES_HEADER, types.clone());
             }
-            let publish =
-                self.jetstream.publish_with_headers(message.subject, headers, message.payload);
-            let stored = publish.await.map_err(|error| chain(&error))?;
-            stored.await.map_err(|error| chain(&error))?;
+            let StreamMessage { subject, payload, .. } = message;
+            let again = Publication { subject, headers, payload };
+            self.publish(again).await.map_err(|error| chain(&error))?;
             swept.published_again += 1;
         }
         delete(tasks, message.sequence).await;

@@ -1,7 +1,5 @@
 //! Carries out the steps of the machine, and handles refusals of the server.
 
-use async_nats::HeaderMap;
-use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use brigade_codec::chain;
 use brigade_task::SubmitErrorKind;
 
@@ -13,7 +11,7 @@ use crate::clock::now;
 use crate::connection::Denied;
 use crate::message::{Body, OutcomeBuilder, OutcomeHead, OutcomeMessage};
 use crate::names::Lane;
-use crate::publisher::{Publication, RefusalKind};
+use crate::publisher::{NOTHING, Publication, RefusalKind, only_behind};
 
 /// Maximum number of bytes of an encoded failure.
 const FAILURE_LIMIT: usize = 256 << 10;
@@ -97,9 +95,8 @@ impl Driver {
         let message = OutcomeMessage { head, body: Body::Inline(outcomes.finish()) };
         match message.to_bytes() {
             Ok(payload) if is_encoded => {
-                let mut headers = HeaderMap::new();
-                headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
                 let subject = self.names().outcome(&record.task.key).into();
+                let headers = only_behind(NOTHING);
                 let publication = Publication { subject, headers, payload };
                 self.publisher.publish(Tag::End(ticket), publication).await;
             }
