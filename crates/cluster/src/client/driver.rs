@@ -5,9 +5,6 @@
 
 mod carry_out;
 mod outcomes;
-mod tag;
-
-use tag::Tag;
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -80,6 +77,21 @@ struct Record {
     follower: usize,
     /// The object with the items, if there is one.
     stored: Option<StoredBody>,
+}
+
+/// The subject of a publication's answer.
+#[derive(Debug, Clone, Copy)]
+enum Tag {
+    Task(Ticket),
+    End(Ticket),
+}
+
+impl Tag {
+    fn ticket(self) -> Ticket {
+        match self {
+            Self::Task(ticket) | Self::End(ticket) => ticket,
+        }
+    }
 }
 
 /// The result of a job.

@@ -6,7 +6,6 @@ mod denied;
 mod drain;
 mod jobs;
 mod open;
-mod tag;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +19,6 @@ use futures_util::{FutureExt, StreamExt};
 
 use self::jobs::JobEnd;
 pub(super) use self::open::NodeSettings;
-use self::tag::Tag;
 use super::delivery::FromServer;
 use super::held_task::HeldTask;
 use super::machine::{Action, Delivery, Event, Machine, Token};
@@ -82,6 +80,23 @@ pub(super) struct NodeDriver {
     is_up: bool,
     /// Reason why the node can run no tasks any more.
     failure: Option<ClusterError>,
+}
+
+/// The task of a record that waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tag {
+    /// An outcome or a dead letter: the first one counts.
+    End(Token),
+    /// A history, which replaces the one that was read.
+    History(Token),
+}
+
+impl Tag {
+    fn token(self) -> Token {
+        match self {
+            Self::End(token) | Self::History(token) => token,
+        }
+    }
 }
 
 impl NodeDriver {

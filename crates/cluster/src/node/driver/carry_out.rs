@@ -8,8 +8,7 @@ use async_nats::jetstream::AckKind;
 use brigade_pool::{TaskError, TaskErrorKind};
 use bytes::Bytes;
 
-use super::NodeDriver;
-use super::tag::Tag;
+use super::{NodeDriver, Tag};
 use crate::message::{Body, History, MessageError, StartMessage};
 use crate::names::Lane;
 use crate::node::held_task::HeldTask;

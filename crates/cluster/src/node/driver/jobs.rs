@@ -7,8 +7,7 @@ use async_nats::Message;
 use brigade_codec::chain;
 use brigade_pool::{TaskError, TaskErrorKind};
 
-use super::tag::Tag;
-use super::{FIRST_SWEEP_PERIOD, NodeDriver};
+use super::{FIRST_SWEEP_PERIOD, NodeDriver, Tag};
 use crate::clock::now;
 use crate::message::{Body, History, Items};
 use crate::names::Lane;
