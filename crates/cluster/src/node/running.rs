@@ -67,26 +67,22 @@ impl RunningNode {
             let open = async {
                 let (pool, shared) = (Arc::clone(&pool), Arc::clone(&of_thread));
                 let driver = NodeDriver::connect(&endpoint, queue, settings, pool, shared).await?;
-                Ok((driver, handles_signals.then(Signals::new).transpose()?))
+                let signals = handles_signals.then(Signals::new).transpose()?;
+                Ok::<_, ClusterError>((driver, signals))
             };
-            match runtime.block_on(open) {
-                Ok((driver, signals)) => {
-                    let _ = opened.send(Ok(()));
-                    work(&runtime, driver, signals, of_thread, &pool)
-                }
-                Err(error) => {
-                    let _ = opened.send(Err(error));
-                    Ok(())
-                }
-            }
+            let (driver, signals) = runtime.block_on(open)?;
+            let _ = opened.send(());
+            work(&runtime, driver, signals, of_thread, &pool)
         };
         let thread = thread::Builder::new().name("brigade-node".to_owned()).spawn(run);
         let thread =
             thread.map_err(|error| ClusterError::system("start the thread of a node", error))?;
-        // The thread sends exactly one message, unless it panics.
-        let ended = || ClusterError::system("start a node", "its thread has ended");
-        is_open.recv().map_err(|_| ended()).flatten()?;
-        Ok(Self { shared, thread: Some(thread), live_view })
+        let mut node = Self { shared, thread: Some(thread), live_view };
+        if is_open.recv().is_err() {
+            // The thread has ended with an error, or panicked.
+            node.wait()?;
+        }
+        Ok(node)
     }
 
     /// Returns the name of the node.
