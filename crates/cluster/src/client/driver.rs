@@ -29,7 +29,7 @@ use super::submission::{Content, Submission};
 use crate::clock::{Monotonic, now, sleep_until};
 use crate::connection::{Connection, LinkEvent, log_link};
 use crate::error::ClusterError;
-use crate::message::{OutcomeMessage, StoredBody};
+use crate::message::{Body, OutcomeMessage};
 use crate::names::{Lane, Names, Origin};
 use crate::publisher::{Answer, Publication, Publisher, RefusalKind};
 use crate::server::Server;
@@ -76,7 +76,7 @@ struct Record {
     /// The position of its origin's follower.
     follower: usize,
     /// The object with the items, if there is one.
-    stored: Option<StoredBody>,
+    stored: Option<Body>,
 }
 
 /// The subject of a publication's answer.
@@ -101,7 +101,7 @@ enum Report {
     /// A cancellation was announced to the nodes, or its task was deleted.
     Ended,
     /// The items of a large task are in the object store.
-    Put { ticket: Ticket, result: Result<(Publication, Option<StoredBody>), String> },
+    Put { ticket: Ticket, result: Result<(Publication, Body), String> },
     /// The outcome of an earlier run was searched for.
     Looked { ticket: Ticket, found: Result<Option<Bytes>, String> },
     /// The items of outcomes were read from the object store.
@@ -270,7 +270,7 @@ impl Driver {
             Report::Put { ticket, result: Ok((publication, stored)) } => {
                 if let Some(record) = self.records.get_mut(&ticket) {
                     record.task.content = Content::Ready(publication);
-                    record.stored = stored;
+                    record.stored = Some(stored);
                     self.publish(ticket).await;
                 }
             }

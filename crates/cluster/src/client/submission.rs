@@ -10,7 +10,7 @@ use brigade_task::{SubmitErrorKind, TaskError};
 
 use super::machine::{Ticket, WhenFull};
 use super::record::{self, Record};
-use crate::message::{Body, Items, MessageError, StoredBody, TaskHead, TaskMessage};
+use crate::message::{Body, Items, MessageError, TaskHead, TaskMessage};
 use crate::names::{Lane, Names, TaskKey};
 use crate::publisher::{NOTHING, Publication, only_behind};
 use crate::task_name::TYPES_HEADER;
@@ -142,12 +142,4 @@ pub(super) fn publication(
 /// Returns the id by which the stream knows a task outside of batches.
 pub(super) fn message_id(key: &TaskKey) -> String {
     key.to_string()
-}
-
-/// Returns the object of a body, if it has one.
-pub(super) fn stored(body: &Body) -> Option<StoredBody> {
-    match body {
-        Body::Inline(_) => None,
-        Body::Stored(stored) => Some(stored.clone()),
-    }
 }

@@ -6,7 +6,7 @@ use brigade_task::SubmitErrorKind;
 use super::{Driver, Report, Tag};
 use crate::client::failure;
 use crate::client::machine::{Action, Completion, Event, Fact, Ticket};
-use crate::client::submission::{Content, publication, stored};
+use crate::client::submission::{Content, publication};
 use crate::clock::now;
 use crate::connection::Denied;
 use crate::message::{Body, OutcomeBuilder, OutcomeHead, OutcomeMessage};
@@ -67,9 +67,9 @@ impl Driver {
                     let result = async {
                         let body = server.payloads.put(&key, items).await;
                         let body = body.map_err(|error| chain(&error))?;
-                        let stored = stored(&body);
-                        let publication = publication(server.names(), &lane, (*head, types), body);
-                        Ok((publication.map_err(|error| error.to_string())?, stored))
+                        let head = (*head, types);
+                        let publication = publication(server.names(), &lane, head, body.clone());
+                        Ok((publication.map_err(|error| error.to_string())?, body))
                     };
                     Report::Put { ticket, result: result.await }
                 }));
@@ -154,7 +154,7 @@ impl Driver {
                 tracing::debug!(%key, reason, "a cancelled task stays in the queue");
             }
             if let Some(stored) = stored {
-                server.payloads.remove(&Body::Stored(stored)).await;
+                server.payloads.remove(&stored).await;
             }
             Report::Ended
         }));
