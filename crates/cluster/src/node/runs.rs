@@ -200,13 +200,12 @@ impl Future for Run {
 
 /// Returns the end of a run without a value.
 fn failed(token: Token, error: &TaskError) -> EndedRun {
-    let end = match error.kind() {
-        _ if has_no_outcome(error) => return EndedRun::not_begun(token, Some(error)),
-        // As in a local pool, where `retries` apply to all three.
-        _ if error.is_worker_death() || error.is_deadline() => RunEnd::Died(described(error)),
-        _ if error.is_limit() => RunEnd::Died(described(error)),
-        _ => RunEnd::Done,
-    };
+    if has_no_outcome(error) {
+        return EndedRun::not_begun(token, Some(error));
+    }
+    // As in a local pool, where `retries` apply to all three.
+    let has_died = error.is_worker_death() || error.is_deadline() || error.is_limit();
+    let end = if has_died { RunEnd::Died(described(error)) } else { RunEnd::Done };
     let mut outcome = OutcomeBuilder::default();
     push_error(&mut outcome, error);
     let run_time = error.elapsed().unwrap_or_default();

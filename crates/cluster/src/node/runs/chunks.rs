@@ -1,10 +1,10 @@
 //! The threads that run chunks: each takes one, applies the function to its items, and reports.
 //!
-//! A chunk is `waiting`, then `begun` by a thread or `cancelled` by the driver; the first of them
-//! counts. A chunk that has begun is finished.
+//! A chunk is taken by a thread, which runs it, or by the driver, which cancels it; the first of
+//! them counts. A chunk that has begun is finished.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -19,10 +19,6 @@ use crate::names::Lane;
 use crate::node::machine::Token;
 use crate::requirements::Requirements;
 
-const WAITING: u8 = 0;
-const BEGUN: u8 = 1;
-const CANCELLED: u8 = 2;
-
 /// A chunk of a map.
 pub(super) struct Chunk {
     token: Token,
@@ -31,7 +27,7 @@ pub(super) struct Chunk {
     settings: RunSettings,
     requirements: Requirements,
     items: Items,
-    state: Arc<AtomicU8>,
+    is_taken: Arc<AtomicBool>,
 }
 
 /// The threads, and the chunks that they were given.
@@ -41,8 +37,8 @@ pub(super) struct Chunks {
     waiting: Arc<Mutex<Receiver<Chunk>>>,
     ended: UnboundedSender<EndedRun>,
     threads: usize,
-    /// State of the chunks, until they are known to have ended.
-    states: HashMap<Token, Arc<AtomicU8>>,
+    /// Whether the chunks are taken, until they are known to have ended.
+    are_taken: HashMap<Token, Arc<AtomicBool>>,
 }
 
 impl Chunk {
@@ -54,15 +50,14 @@ impl Chunk {
         items: Items,
     ) -> Self {
         let (count, settings) = (head.items, head.run);
-        let (state, requirements) = (Arc::default(), lane.class.requirements());
-        Self { token, function, count, settings, requirements, items, state }
+        let (is_taken, requirements) = (Arc::default(), lane.class.requirements());
+        Self { token, function, count, settings, requirements, items, is_taken }
     }
 
     fn run(self, pool: &Pool) -> EndedRun {
         let begun = Instant::now();
         let token = self.token;
-        let change = (Ordering::AcqRel, Ordering::Acquire);
-        if self.state.compare_exchange(WAITING, BEGUN, change.0, change.1).is_err() {
+        if self.is_taken.swap(true, Ordering::AcqRel) {
             return EndedRun::not_begun(token, None);
         }
         let inputs = self.items.filter_map(|item| Some(Encoded::new(item.ok()?.to_vec())));
@@ -111,16 +106,16 @@ impl Chunks {
         let (sender, waiting) = channel();
         let (ended, ended_receiver) = unbounded_channel();
         let waiting = Arc::new(Mutex::new(waiting));
-        let states = HashMap::new();
-        (Self { pool, sender, waiting, ended, threads: 0, states }, ended_receiver)
+        let are_taken = HashMap::new();
+        (Self { pool, sender, waiting, ended, threads: 0, are_taken }, ended_receiver)
     }
 
     /// Lets a chunk run as soon as a thread is free.
     pub(super) fn start(&mut self, chunk: Chunk) {
-        self.states.retain(|_, state| Arc::strong_count(state) > 1);
-        self.states.insert(chunk.token, Arc::clone(&chunk.state));
+        self.are_taken.retain(|_, is_taken| Arc::strong_count(is_taken) > 1);
+        self.are_taken.insert(chunk.token, Arc::clone(&chunk.is_taken));
         // One more than workers, so that one chunk is collected while the others run.
-        if self.threads <= self.pool.workers() && self.states.len() > self.threads {
+        if self.threads <= self.pool.workers() && self.are_taken.len() > self.threads {
             self.start_thread();
         }
         // The receiver is kept here, so it is there.
@@ -128,12 +123,10 @@ impl Chunks {
     }
 
     pub(super) fn cancel(&mut self, token: Token) {
-        if let Some(state) = self.states.get(&token) {
-            let change = (Ordering::AcqRel, Ordering::Acquire);
-            let cancelled = state.compare_exchange(WAITING, CANCELLED, change.0, change.1);
-            if cancelled.is_ok() {
-                let _ = self.ended.send(EndedRun::not_begun(token, None));
-            }
+        if let Some(is_taken) = self.are_taken.get(&token)
+            && !is_taken.swap(true, Ordering::AcqRel)
+        {
+            let _ = self.ended.send(EndedRun::not_begun(token, None));
         }
     }
 
