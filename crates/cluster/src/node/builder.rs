@@ -33,12 +33,27 @@ impl Node {
     /// or to one on this machine, with the login that the environment describes; see
     /// [`Endpoint::from_env`](crate::Endpoint::from_env).
     pub fn builder() -> NodeBuilder {
-        NodeBuilder::new()
+        NodeBuilder {
+            options: QueueOptions::default(),
+            name: None,
+            functions: NodeFunctions::default(),
+            duplicate: None,
+            pool: Pool::builder(),
+            offer: Requirements::new(),
+            only_label: None,
+            has_backlog: true,
+            status_address: None,
+            handles_signals: false,
+        }
     }
 
     /// Returns the name of this machine, as nodes without a name of their own report it.
     pub fn host_name() -> String {
-        super::running::host_name()
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        match host.trim() {
+            "" => "node".to_owned(),
+            host => host.to_owned(),
+        }
     }
 }
 
@@ -63,21 +78,6 @@ pub struct NodeBuilder {
 impl_queue_options!(NodeBuilder);
 
 impl NodeBuilder {
-    fn new() -> Self {
-        Self {
-            options: QueueOptions::default(),
-            name: None,
-            functions: NodeFunctions::default(),
-            duplicate: None,
-            pool: Pool::builder(),
-            offer: Requirements::new(),
-            only_label: None,
-            has_backlog: true,
-            status_address: None,
-            handles_signals: false,
-        }
-    }
-
     /// Lets the node run the tasks of a function.
     pub fn register<A, R>(mut self, task: &Key<A, R>) -> Self {
         self.add(task);

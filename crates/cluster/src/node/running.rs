@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal as Interrupt, Signal as Terminate, SignalKind, 
 #[cfg(windows)]
 use tokio::signal::windows::{CtrlBreak as Terminate, CtrlC as Interrupt, ctrl_break, ctrl_c};
 
-use super::builder::NodeBuilder;
+use super::builder::{Node, NodeBuilder};
 use super::driver::{NodeDriver, NodeSettings};
 use super::status::Shared;
 use crate::error::ClusterError;
@@ -35,7 +35,7 @@ pub struct RunningNode {
 impl RunningNode {
     pub(super) fn start(builder: NodeBuilder) -> Result<Self, ClusterError> {
         let queue = builder.check()?;
-        let host = builder.name.clone().unwrap_or_else(host_name);
+        let host = builder.name.clone().unwrap_or_else(Node::host_name);
         let name = builder.name.clone().unwrap_or_else(|| unique_name(&host));
         let NodeBuilder {
             options,
@@ -194,15 +194,6 @@ fn work(
     result?;
     shutdown?;
     Ok(())
-}
-
-/// Returns the name of this machine.
-pub(super) fn host_name() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match host.trim() {
-        "" => "node".to_owned(),
-        host => host.to_owned(),
-    }
 }
 
 /// Returns a name that no other node has.
