@@ -153,12 +153,11 @@ pub(crate) fn log_link(is_up: bool) {
 /// Returns the pause before the given attempt to reconnect: none before the first, then 2 ms, 4 ms
 /// and so on.
 fn reconnect_delay(attempt: usize) -> Duration {
-    let doubled = u32::try_from(attempt).ok().and_then(|attempt| 2_u64.checked_pow(attempt));
-    match (attempt, doubled) {
-        (0 | 1, _) => Duration::ZERO,
-        (_, Some(millis)) => Duration::from_millis(millis).min(MAX_RECONNECT_DELAY),
-        (_, None) => MAX_RECONNECT_DELAY,
+    if attempt < 2 {
+        return Duration::ZERO;
     }
+    let millis = 2_u64.saturating_pow(u32::try_from(attempt).unwrap_or(u32::MAX));
+    Duration::from_millis(millis).min(MAX_RECONNECT_DELAY)
 }
 
 #[cfg(test)]

@@ -46,9 +46,7 @@ impl ClusterBuilder {
     /// a promise.
     pub fn connect(self) -> Result<Cluster, ClusterError> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        let driver = self.start(move |result| {
-            let _ = sender.send(result);
-        })?;
+        let driver = self.start(move |result| drop(sender.send(result)))?;
         let shared = receiver.recv().map_err(|_| ended())??;
         Ok(Cluster::new(shared, driver))
     }
@@ -60,9 +58,7 @@ impl ClusterBuilder {
     /// As `connect`.
     pub async fn connect_async(self) -> Result<Cluster, ClusterError> {
         let (sender, receiver) = oneshot::channel();
-        let driver = self.start(move |result| {
-            let _ = sender.send(result);
-        })?;
+        let driver = self.start(move |result| drop(sender.send(result)))?;
         let shared = receiver.await.map_err(|_| ended())??;
         Ok(Cluster::new(shared, driver))
     }
