@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade_codec::{chain, decode};
+use brigade_codec::{chain, decode, encode};
 use brigade_task::TaskError;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ const VALUE: u8 = 0;
 
 /// Tag of an encoded `TaskError`.
 const FAILURE: u8 = 1;
+
+/// Errors are bounded by their own limits; this is far above.
+const ERROR_LIMIT: usize = 16 << 20;
 
 /// The outcomes of all items of a task.
 pub(crate) type OutcomeMessage = Message<OutcomeHead>;
@@ -43,8 +46,14 @@ impl OutcomeBuilder {
         self.push_parts(&[&[VALUE], encoded]);
     }
 
-    pub(crate) fn push_failure(&mut self, encoded: &[u8]) {
-        self.push_parts(&[&[FAILURE], encoded]);
+    pub(crate) fn push_error(&mut self, error: &TaskError) {
+        let mut item = vec![FAILURE];
+        // An error consists of texts and numbers, which can always be encoded; a client reports an
+        // empty one as malformed.
+        if let Err(error) = encode(error, &mut item, ERROR_LIMIT) {
+            tracing::error!(%error, "cannot encode the error of a task");
+        }
+        self.push(&item);
     }
 }
 

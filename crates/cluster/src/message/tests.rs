@@ -148,8 +148,8 @@ fn outcomes_of_items_keep_their_kind() {
     let mut builder = OutcomeBuilder::default();
     builder.push_value(b"");
     let failure = TaskError::of(TaskErrorKind::Cancelled, Some("label"), 1, None);
-    builder.push_failure(&super::encoded(&failure).unwrap());
-    builder.push_failure(b"");
+    builder.push_error(&failure);
+    builder.push(&[1]);
     assert_eq!(builder.count(), 3);
     let mut items = builder.finish().map(|item| item_outcome(item.unwrap()));
     assert_eq!(items.next().unwrap().unwrap().unwrap(), Bytes::new());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use brigade_pool::{TaskError, TaskErrorKind};
 
 use super::held_task::HeldTask;
-use super::runs::{RunOutcome, push_error};
+use super::runs::RunOutcome;
 use crate::message::{
     Body, DeadLetterMessage, History, Incident, Items, MessageError, OutcomeBuilder, OutcomeHead,
     OutcomeMessage,
@@ -17,7 +17,7 @@ use crate::publisher::{NOTHING, Publication, only_behind};
 pub(super) fn outcome_of_error(error: &TaskError, items: u32) -> RunOutcome {
     let mut outcome = OutcomeBuilder::default();
     for _ in 0..items {
-        push_error(&mut outcome, error);
+        outcome.push_error(error);
     }
     RunOutcome { items: outcome.finish(), count: items, run_time: Duration::ZERO }
 }

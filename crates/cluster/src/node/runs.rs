@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use brigade_codec::{encode, is_err};
+use brigade_codec::is_err;
 use brigade_pool::{Encoded, Handle, Key, Pool, SubmitErrorKind, TaskError, TaskErrorKind};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -24,9 +24,6 @@ use crate::names::{Lane, Priority};
 
 /// Lines of an error, with the calls of its stack, that a dead letter keeps.
 const MAX_LINES: usize = 24;
-
-/// Errors are bounded by their own limits; this is far above.
-const ERROR_LIMIT: usize = 16 << 20;
 
 /// A run that has ended, with its outcome unless it has not begun.
 #[derive(Debug)]
@@ -207,7 +204,7 @@ fn failed(token: Token, error: &TaskError) -> EndedRun {
     let has_died = error.is_worker_death() || error.is_deadline() || error.is_limit();
     let end = if has_died { RunEnd::Died(described(error)) } else { RunEnd::Done };
     let mut outcome = OutcomeBuilder::default();
-    push_error(&mut outcome, error);
+    outcome.push_error(error);
     let run_time = error.elapsed().unwrap_or_default();
     let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
     EndedRun { end, ..EndedRun::done(token, outcome) }
@@ -223,17 +220,6 @@ fn has_no_outcome(error: &TaskError) -> bool {
 fn described(error: &TaskError) -> String {
     let text = format!("{error:#}");
     text.lines().take(MAX_LINES).collect::<Vec<_>>().join("\n")
-}
-
-/// Adds an error to an outcome.
-pub(super) fn push_error(outcome: &mut OutcomeBuilder, error: &TaskError) {
-    let mut encoded = Vec::new();
-    // An error consists of texts and numbers, which can always be encoded; a client reports an
-    // empty one as malformed.
-    if let Err(error) = encode(error, &mut encoded, ERROR_LIMIT) {
-        tracing::error!(%error, "cannot encode the error of a task");
-    }
-    outcome.push_failure(&encoded);
 }
 
 fn codec_error(head: &TaskHead, message: String) -> TaskError {

@@ -13,9 +13,6 @@ use crate::message::{Body, OutcomeBuilder, OutcomeHead, OutcomeMessage};
 use crate::names::Lane;
 use crate::publisher::{NOTHING, Publication, RefusalKind, only_behind};
 
-/// Maximum number of bytes of an encoded failure.
-const FAILURE_LIMIT: usize = 256 << 10;
-
 impl Driver {
     /// Tells the machine of a fact, and carries out what follows.
     pub(super) async fn handle(&mut self, ticket: Ticket, fact: Fact) {
@@ -82,26 +79,24 @@ impl Driver {
     /// Offers a cancellation as the outcome of all items. Exactly one outcome is recorded.
     async fn offer_end(&mut self, ticket: Ticket, kill: bool) {
         let Some(record) = self.records.get(&ticket) else { return };
-        let mut encoded = Vec::new();
         let error = failure::ended(kill, record.task.target.label());
-        let is_encoded = brigade_codec::encode(&error, &mut encoded, FAILURE_LIMIT).is_ok();
         let items = record.task.target.items();
         let mut outcomes = OutcomeBuilder::default();
         for _ in 0..items {
-            outcomes.push_failure(&encoded);
+            outcomes.push_error(&error);
         }
         let mut head = OutcomeHead::new(self.shared.origin.as_str(), items);
         head.input_hashes.clone_from(&record.task.input_hashes);
         let message = OutcomeMessage { head, body: Body::Inline(outcomes.finish()) };
         match message.to_bytes() {
-            Ok(payload) if is_encoded => {
+            Ok(payload) => {
                 let subject = self.names().outcome(&record.task.key).into();
                 let headers = only_behind(NOTHING);
                 let publication = Publication { subject, headers, payload };
                 self.publisher.publish(Tag::End(ticket), publication).await;
             }
-            _ => {
-                let refusal = RefusalKind::Other("it cannot be encoded".to_owned());
+            Err(error) => {
+                let refusal = RefusalKind::Other(error.to_string());
                 Box::pin(self.handle(ticket, Fact::EndOffered(Err(refusal)))).await;
             }
         }

@@ -114,7 +114,7 @@ async fn execute(task: &TaskMessage, items: Items, payloads: &Payloads) -> Outco
         head.input_hashes.push(input_hash(&item));
         match call(&task.head.name, &item) {
             Ok(value) => outcomes.push_value(&value),
-            Err(error) => outcomes.push_failure(&encoded(&error)),
+            Err(error) => outcomes.push_error(&error),
         }
     }
     assert_eq!(outcomes.count(), task.head.items);

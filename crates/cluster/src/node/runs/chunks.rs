@@ -13,7 +13,7 @@ use std::time::Instant;
 use brigade_pool::{Encoded, Key, Pool, TaskError, TaskErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::{EndedRun, RunOutcome, has_no_outcome, push_error};
+use super::{EndedRun, RunOutcome, has_no_outcome};
 use crate::message::{Items, OutcomeBuilder, RunSettings, TaskHead};
 use crate::names::Lane;
 use crate::node::machine::Token;
@@ -85,15 +85,12 @@ impl Chunk {
                 Err(error) if has_no_outcome(&error) => {
                     return EndedRun::not_begun(token, Some(&error));
                 }
-                Err(error) => push_error(&mut outcome, &error),
+                Err(error) => outcome.push_error(&error),
             }
         }
         while outcome.count() < self.count {
             let message = "the items of the chunk are cut off".to_owned();
-            push_error(
-                &mut outcome,
-                &TaskError::of(TaskErrorKind::Codec { message }, None, 1, None),
-            );
+            outcome.push_error(&TaskError::of(TaskErrorKind::Codec { message }, None, 1, None));
         }
         let (count, run_time) = (outcome.count(), begun.elapsed());
         let outcome = RunOutcome { items: outcome.finish(), count, run_time };
