@@ -95,12 +95,10 @@ impl Payloads {
             Body::Inline(items) => return Ok(items.clone()),
             Body::Stored(stored) => stored,
         };
+        let failed = |reason| PayloadError::Unreachable { object: stored.object.clone(), reason };
         // The length is what the message says.
         if stored.length > MAX {
-            return Err(PayloadError::Unreachable {
-                object: stored.object.clone(),
-                reason: format!("{} bytes exceed the limit of {MAX}", stored.length),
-            });
+            return Err(failed(format!("{} bytes exceed the limit of {MAX}", stored.length)));
         }
         let patience = patience(stored.length);
         let reason = match tokio::time::timeout(patience, self.read(stored)).await {
@@ -113,18 +111,10 @@ impl Payloads {
         loop {
             attempts -= 1;
             let read = tokio::time::timeout(patience, self.leader.read(stored)).await;
-            let failure = match read {
-                Ok(Ok(items)) => return Ok(items),
-                Ok(Err(failure)) => failure,
-                Err(_) => PayloadError::Unreachable {
-                    object: stored.object.clone(),
-                    reason: NO_ANSWER.to_owned(),
-                },
-            };
-            if attempts == 0 {
-                return Err(failure);
+            match read.unwrap_or_else(|_| Err(failed(NO_ANSWER.to_owned()))) {
+                Err(_) if attempts > 0 => tokio::time::sleep(PAUSE).await,
+                read => return read,
             }
-            tokio::time::sleep(PAUSE).await;
         }
     }
 
