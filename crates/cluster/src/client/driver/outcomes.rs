@@ -94,14 +94,11 @@ impl Driver {
 
     /// Receives a message of a consumer, and those behind it.
     pub(super) async fn on_outcomes(&mut self, at: usize, first: Message) {
-        let mut next = Some(first);
+        self.on_outcome(at, first).await;
         for _ in 0..AT_A_TIME {
-            let Some(message) = next.take() else { return };
-            self.on_outcome(at, message).await;
             let messages = self.followers[at].messages.as_mut();
-            next = messages.and_then(|messages| messages.next().now_or_never().flatten());
-        }
-        if let Some(message) = next {
+            let next = messages.and_then(|messages| messages.next().now_or_never().flatten());
+            let Some(message) = next else { return };
             self.on_outcome(at, message).await;
         }
     }
