@@ -181,18 +181,18 @@ impl QueueSettings {
     pub(crate) async fn lanes(&self, jetstream: &Context) -> Result<Vec<Lane>, ClusterError> {
         let stream = self.names.tasks_stream();
         let names: Vec<String> = retry("list the consumers", PATIENCE, async || {
-            let later = |reason: String| Retry::Later(reason);
             let stream = jetstream.get_stream_no_info(&stream).await;
-            let stream = stream.map_err(|error| later(chain(&error)))?;
-            stream.consumer_names().try_collect().await.map_err(|error| later(chain(&error)))
+            let stream = stream.map_err(|error| Retry::Later(chain(&error)))?;
+            stream.consumer_names().try_collect().await.map_err(|e| Retry::Later(chain(&e)))
         })
         .await?;
         Ok(names.iter().filter_map(|name| Lane::of_consumer(name)).collect())
     }
 }
 
-/// Checks that the server has everything that this crate needs.
-pub(crate) fn check_server(jetstream: &Context) -> Result<(), ClusterError> {
+/// Checks that the server has everything that this crate needs. Warns of a cluster of servers that
+/// may lose tasks.
+fn check_server(jetstream: &Context) -> Result<(), ClusterError> {
     let client = jetstream.client();
     let info = client.server_info();
     let unsupported = |reason| Err(ClusterError::Unsupported { reason });
@@ -212,14 +212,7 @@ pub(crate) fn check_server(jetstream: &Context) -> Result<(), ClusterError> {
         );
         return unsupported(reason);
     }
-    warn_of_losses(jetstream);
-    Ok(())
-}
-
-/// Warns of a cluster of servers that may lose tasks; see `docs/cluster.md`.
-fn warn_of_losses(jetstream: &Context) {
-    let client = jetstream.client();
-    let info = client.server_info();
+    // See `docs/cluster.md`.
     if info.connect_urls.len() >= SERVERS_WITH_REPLICAS && !client.is_server_compatible(2, 10, 0) {
         tracing::warn!(
             version = info.version,
@@ -227,6 +220,7 @@ fn warn_of_losses(jetstream: &Context) {
              may be lost: use a newer version"
         );
     }
+    Ok(())
 }
 
 /// Checks the stream that exists, or creates it. Only the latter needs the permission for that.
