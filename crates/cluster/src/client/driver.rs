@@ -123,16 +123,6 @@ enum Source {
     Looked,
 }
 
-/// A reason for the driver to act.
-enum Wake {
-    Link(LinkEvent),
-    Answers,
-    Outcome(usize, Message),
-    Commands(usize),
-    Report(Report),
-    Timer,
-}
-
 impl Driver {
     /// Opens the queue on a connection. `last_outcome` is the sequence of the last outcome.
     pub(super) async fn open(
@@ -174,25 +164,21 @@ impl Driver {
                 break;
             }
             let next = self.next_timer().into_iter().chain(closes_at).min();
-            let wake = tokio::select! {
-                event = self.connection.next_event() => Wake::Link(event),
-                () = self.publisher.answers(&mut answers) => Wake::Answers,
-                (at, message) = next_outcome(&mut self.followers) => Wake::Outcome(at, message),
-                count = commands.recv_many(&mut received, AT_A_TIME) => Wake::Commands(count),
-                Some(report) = self.jobs.next() => Wake::Report(report),
-                () = sleep_until(next) => Wake::Timer,
-            };
-            match wake {
-                Wake::Link(event) => self.on_link(event).await,
-                Wake::Answers => {
+            tokio::select! {
+                event = self.connection.next_event() => self.on_link(event).await,
+                () = self.publisher.answers(&mut answers) => {
                     for answer in answers.drain(..) {
                         self.on_answer(answer).await;
                     }
                 }
-                Wake::Outcome(at, message) => self.on_outcomes(at, message).await,
-                // Nobody can send another command.
-                Wake::Commands(0) => closes_at = Some(now()),
-                Wake::Commands(_) => {
+                (at, message) = next_outcome(&mut self.followers) => {
+                    self.on_outcomes(at, message).await;
+                }
+                count = commands.recv_many(&mut received, AT_A_TIME) => {
+                    if count == 0 {
+                        // Nobody can send another command.
+                        closes_at = Some(now());
+                    }
                     for command in received.drain(..) {
                         if matches!(command, Command::Close) {
                             closes_at = Some(now() + CLOSE_PATIENCE);
@@ -200,8 +186,8 @@ impl Driver {
                         self.on_command(command).await;
                     }
                 }
-                Wake::Report(report) => self.on_report(report).await,
-                Wake::Timer => self.on_timer().await,
+                Some(report) = self.jobs.next() => self.on_report(report).await,
+                () = sleep_until(next) => self.on_timer().await,
             }
         }
         commands.close();
