@@ -29,7 +29,7 @@ pub use history::{Incident, Report};
 pub(crate) use items::{INLINE_LIMIT, Items, ItemsBuilder};
 pub use notes::NodeStatus;
 pub(crate) use notes::{CancelMessage, DeadLetterMessage, Manifest, StartMessage};
-pub(crate) use outcome::{OutcomeBuilder, OutcomeHead, OutcomeMessage, item_outcome};
+pub(crate) use outcome::{OutcomeHead, OutcomeMessage, item_outcome};
 pub(crate) use task::{RunSettings, TaskHead, TaskMessage};
 
 /// Version of all messages of this crate. Both sides refuse others: a queue is empty before an

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::body::Message;
-use super::{ItemsBuilder, MessageError};
+use super::{Items, ItemsBuilder, MessageError};
 
 /// Tag of an encoded value.
 const VALUE: u8 = 0;
@@ -38,14 +38,13 @@ pub(crate) struct OutcomeHead {
     pub(crate) input_hashes: Vec<u64>,
 }
 
-/// Collects the outcomes of the items of one task.
-pub(crate) type OutcomeBuilder = ItemsBuilder;
-
-impl OutcomeBuilder {
+impl ItemsBuilder {
+    /// Appends the outcome of an item, an encoded value.
     pub(crate) fn push_value(&mut self, encoded: &[u8]) {
         self.push_parts(&[&[VALUE], encoded]);
     }
 
+    /// Appends the outcome of an item, a failure.
     pub(crate) fn push_error(&mut self, error: &TaskError) {
         let mut item = vec![FAILURE];
         // An error consists of texts and numbers, which can always be encoded; a client reports an
@@ -54,6 +53,17 @@ impl OutcomeBuilder {
             tracing::error!(%error, "cannot encode the error of a task");
         }
         self.push(&item);
+    }
+}
+
+impl Items {
+    /// Returns the outcomes of items that all have the same error.
+    pub(crate) fn of_error(error: &TaskError, count: u32) -> Self {
+        let mut outcomes = ItemsBuilder::default();
+        for _ in 0..count {
+            outcomes.push_error(error);
+        }
+        outcomes.finish()
     }
 }
 

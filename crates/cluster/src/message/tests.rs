@@ -145,7 +145,7 @@ fn a_message_of_another_version_says_so() {
 
 #[test]
 fn outcomes_of_items_keep_their_kind() {
-    let mut builder = OutcomeBuilder::default();
+    let mut builder = ItemsBuilder::default();
     builder.push_value(b"");
     let failure = TaskError::of(TaskErrorKind::Cancelled, Some("label"), 1, None);
     builder.push_error(&failure);

@@ -7,19 +7,15 @@ use brigade_pool::{TaskError, TaskErrorKind};
 use super::held_task::HeldTask;
 use super::runs::RunOutcome;
 use crate::message::{
-    Body, DeadLetterMessage, History, Incident, Items, MessageError, OutcomeBuilder, OutcomeHead,
-    OutcomeMessage,
+    Body, DeadLetterMessage, History, Incident, Items, MessageError, OutcomeHead, OutcomeMessage,
 };
 use crate::names::{Names, TaskKey};
 use crate::publisher::{NOTHING, Publication, only_behind};
 
 /// Returns the outcome of a task in which each item has the same error.
 pub(super) fn outcome_of_error(error: &TaskError, items: u32) -> RunOutcome {
-    let mut outcome = OutcomeBuilder::default();
-    for _ in 0..items {
-        outcome.push_error(error);
-    }
-    RunOutcome { items: outcome.finish(), count: items, run_time: Duration::ZERO }
+    let run_time = Duration::ZERO;
+    RunOutcome { items: Items::of_error(error, items), count: items, run_time }
 }
 
 /// Returns the error of a task that was given up.

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::chunks::{Chunk, Chunks};
 use super::machine::{RunEnd, Token};
-use crate::message::{Items, OutcomeBuilder, RunSettings, TaskHead};
+use crate::message::{Items, ItemsBuilder, RunSettings, TaskHead};
 use crate::names::{Lane, Priority};
 
 /// Lines of an error, with the calls of its stack, that a dead letter keeps.
@@ -175,7 +175,7 @@ impl Future for Run {
             let run_time = this.started.elapsed();
             match result {
                 Ok(value) => {
-                    let mut outcome = OutcomeBuilder::default();
+                    let mut outcome = ItemsBuilder::default();
                     outcome.push_value(value.as_slice());
                     let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
                     let ended = EndedRun::done(this.token, outcome);
@@ -203,10 +203,8 @@ fn failed(token: Token, error: &TaskError) -> EndedRun {
     // As in a local pool, where `retries` apply to all three.
     let has_died = error.is_worker_death() || error.is_deadline() || error.is_limit();
     let end = if has_died { RunEnd::Died(described(error)) } else { RunEnd::Done };
-    let mut outcome = OutcomeBuilder::default();
-    outcome.push_error(error);
     let run_time = error.elapsed().unwrap_or_default();
-    let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
+    let outcome = RunOutcome { items: Items::of_error(error, 1), count: 1, run_time };
     EndedRun { end, ..EndedRun::done(token, outcome) }
 }
 

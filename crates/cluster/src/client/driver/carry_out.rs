@@ -9,7 +9,7 @@ use crate::client::machine::{Action, Completion, Event, Fact, Ticket};
 use crate::client::submission::{Content, publication};
 use crate::clock::now;
 use crate::connection::Denied;
-use crate::message::{Body, OutcomeBuilder, OutcomeHead, OutcomeMessage};
+use crate::message::{Body, Items, OutcomeHead, OutcomeMessage};
 use crate::names::Lane;
 use crate::publisher::{NOTHING, Publication, RefusalKind, only_behind};
 
@@ -81,13 +81,9 @@ impl Driver {
         let Some(record) = self.records.get(&ticket) else { return };
         let error = failure::ended(kill, record.task.target.label());
         let items = record.task.target.items();
-        let mut outcomes = OutcomeBuilder::default();
-        for _ in 0..items {
-            outcomes.push_error(&error);
-        }
         let mut head = OutcomeHead::new(self.shared.origin.as_str(), items);
         head.input_hashes.clone_from(&record.task.input_hashes);
-        let message = OutcomeMessage { head, body: Body::Inline(outcomes.finish()) };
+        let message = OutcomeMessage { head, body: Body::Inline(Items::of_error(&error, items)) };
         match message.to_bytes() {
             Ok(payload) => {
                 let subject = self.names().outcome(&record.task.key).into();

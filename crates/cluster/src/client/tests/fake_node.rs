@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use crate::connection::LinkEvent;
 use crate::endpoint::Endpoint;
 use crate::input_hash::input_hash;
-use crate::message::{Items, OutcomeBuilder, OutcomeHead, OutcomeMessage, TaskMessage};
+use crate::message::{Items, ItemsBuilder, OutcomeHead, OutcomeMessage, TaskMessage};
 use crate::names::{Lane, Names, Priority, Queue};
 use crate::payload::Payloads;
 use crate::publisher::{Publication, Publisher};
@@ -107,7 +107,7 @@ async fn fetch(consumer: &PullConsumer) -> Vec<jetstream::Message> {
 }
 
 async fn execute(task: &TaskMessage, items: Items, payloads: &Payloads) -> OutcomeMessage {
-    let mut outcomes = OutcomeBuilder::default();
+    let mut outcomes = ItemsBuilder::default();
     let mut head = OutcomeHead::new("fake node", task.head.items);
     for item in items {
         let item = item.unwrap();

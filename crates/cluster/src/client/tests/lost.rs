@@ -5,7 +5,7 @@ use brigade_task::TaskError;
 use brigade_testkit::wait_for;
 
 use super::*;
-use crate::message::{Body, OutcomeBuilder, OutcomeHead, OutcomeMessage};
+use crate::message::{Body, ItemsBuilder, OutcomeHead, OutcomeMessage};
 use crate::task_name::unreadable;
 
 /// A node or operator that changes the streams by hand.
@@ -135,7 +135,7 @@ fn an_outcome_of_another_version_names_both_versions() {
         let (cluster, by_hand) = (connect(server), ByHand::connect(server));
         let handle = cluster.batch("b").unwrap().submit("item", &DOUBLE, 1).unwrap();
         by_hand.wait_for_tasks(1);
-        let items = Body::Inline(OutcomeBuilder::default().finish());
+        let items = Body::Inline(ItemsBuilder::default().finish());
         let outcome = OutcomeMessage { head: OutcomeHead::new("n", 1), body: items };
         let mut message = outcome.to_bytes().unwrap().to_vec();
         message[0] = 9;

@@ -14,7 +14,7 @@ use brigade_pool::{Encoded, Key, Pool, TaskError, TaskErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{EndedRun, RunOutcome, has_no_outcome};
-use crate::message::{Items, OutcomeBuilder, RunSettings, TaskHead};
+use crate::message::{Items, ItemsBuilder, RunSettings, TaskHead};
 use crate::names::Lane;
 use crate::node::machine::Token;
 use crate::requirements::Requirements;
@@ -78,7 +78,7 @@ impl Chunk {
             Some(limit) => map.deadline(limit).__one_at_a_time(),
             None => map.chunk(self.count.try_into().unwrap_or(usize::MAX)),
         };
-        let mut outcome = OutcomeBuilder::default();
+        let mut outcome = ItemsBuilder::default();
         for result in map {
             match result {
                 Ok(value) => outcome.push_value(value.as_slice()),
@@ -153,7 +153,6 @@ mod tests {
     use brigade_testkit::pause;
 
     use super::*;
-    use crate::message::ItemsBuilder;
     use crate::names::{ItemId, Origin, Priority, TaskKey};
     use crate::requirements::Class;
 
