@@ -30,7 +30,7 @@ pub(super) fn not_submitted(reason: &str) -> SubmitErrorKind {
 }
 
 pub(super) fn closed() -> SubmitErrorKind {
-    SubmitErrorKind::Disconnected { reason: "the cluster was closed".to_owned() }
+    not_submitted("the cluster was closed")
 }
 
 fn new(kind: TaskErrorKind, label: Option<Arc<str>>) -> TaskError {

@@ -11,6 +11,7 @@ use brigade_task::{Data, Retry, SubmitError, SubmitErrorKind};
 use super::ClusterHandle;
 use super::ClusterSubmitFuture;
 use super::backend::{Submitting, send};
+use super::failure::not_submitted;
 use super::machine::WhenFull;
 use super::prepare::{Place, encode};
 use super::record::{Facts, Record};
@@ -165,8 +166,7 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
         timeout: Option<Duration>,
     ) -> Result<ClusterHandle<R>, SubmitErrorKind> {
         if !self.shared.is_up() {
-            let reason = "the server is not reachable at the moment".to_owned();
-            return Err(SubmitErrorKind::Disconnected { reason });
+            return Err(not_submitted("the server is not reachable at the moment"));
         }
         let (admission, answer) = sync_channel(1);
         let end = timeout.map(|timeout| now() + timeout);
@@ -181,8 +181,7 @@ impl<'cluster, A: Data, R: Data> ClusterTask<'cluster, A, R> {
             };
         }
         handle.request_cancel();
-        let reason = "the server did not answer".to_owned();
-        Err(SubmitErrorKind::Disconnected { reason })
+        Err(not_submitted("the server did not answer"))
     }
 
     fn prepare(
