@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use async_nats::jetstream::Context;
 use async_nats::jetstream::object_store::{DeleteErrorKind, ObjectStore};
+use async_nats::jetstream::stream::Stream;
 use brigade_codec::chain;
 use brigade_sys::random;
 use tokio::io::AsyncReadExt;
 
-use self::leader::Leader;
 use crate::error::ClusterError;
 use crate::message::{Body, Items, StoredBody};
 use crate::names::TaskKey;
@@ -38,7 +38,10 @@ const NO_ANSWER: &str = "the server did not answer in time";
 #[derive(Clone)]
 pub(crate) struct Payloads {
     bucket: ObjectStore,
-    leader: Leader,
+    /// The name of the bucket.
+    name: String,
+    /// The stream behind the bucket.
+    stream: Stream<()>,
 }
 
 /// Items could not be read from the object store.
@@ -64,7 +67,9 @@ impl Payloads {
         name: String,
         bucket: ObjectStore,
     ) -> Result<Self, ClusterError> {
-        Ok(Self { bucket, leader: Leader::of(jetstream, name).await? })
+        let stream = jetstream.get_stream_no_info(format!("OBJ_{name}")).await;
+        let stream = stream.map_err(|error| ClusterError::server("open a stream", error))?;
+        Ok(Self { bucket, name, stream })
     }
 
     /// Returns the body of a message with these items. Stores them first if they are large.
@@ -110,7 +115,7 @@ impl Payloads {
         let mut attempts = ATTEMPTS;
         loop {
             attempts -= 1;
-            let read = tokio::time::timeout(patience, self.leader.read(stored)).await;
+            let read = tokio::time::timeout(patience, self.read_from_leader(stored)).await;
             match read.unwrap_or_else(|_| Err(failed(NO_ANSWER.to_owned()))) {
                 Err(_) if attempts > 0 => tokio::time::sleep(PAUSE).await,
                 read => return read,

@@ -4,37 +4,25 @@
 //! yet delivers a part of it, or nothing. The leader has everything that was acknowledged, but it
 //! answers one request for each part.
 
-use async_nats::jetstream::Context;
 use async_nats::jetstream::object_store::ObjectInfo;
-use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use brigade_codec::chain;
 use data_encoding::BASE64URL;
 
-use super::PayloadError;
-use crate::error::ClusterError;
+use super::{PayloadError, Payloads};
 use crate::message::{Items, StoredBody};
-use crate::stored_message::last_message;
+use crate::stored_message::{first_message, last_message};
 
-/// The stream behind a bucket.
-#[derive(Clone)]
-pub(super) struct Leader {
-    stream: Stream<()>,
-    bucket: String,
-}
-
-impl Leader {
-    pub(super) async fn of(jetstream: &Context, bucket: String) -> Result<Self, ClusterError> {
-        let stream = jetstream.get_stream_no_info(format!("OBJ_{bucket}")).await;
-        let stream = stream.map_err(|error| ClusterError::server("open a stream", error))?;
-        Ok(Self { stream, bucket })
-    }
-
-    pub(super) async fn read(&self, stored: &StoredBody) -> Result<Items, PayloadError> {
+impl Payloads {
+    /// Reads an object, one request for each part.
+    pub(super) async fn read_from_leader(
+        &self,
+        stored: &StoredBody,
+    ) -> Result<Items, PayloadError> {
         let StoredBody { object, length } = stored;
         let failed = |reason: String| PayloadError::Unreachable { object: object.clone(), reason };
         let gone = || PayloadError::Gone(object.clone());
         let name = BASE64URL.encode(object.as_bytes());
-        let subject = format!("$O.{}.M.{name}", self.bucket);
+        let subject = format!("$O.{}.M.{name}", self.name);
         let message = last_message(&self.stream, &subject).await.map_err(failed)?;
         let message = message.ok_or_else(gone)?;
         let info: ObjectInfo =
@@ -42,14 +30,11 @@ impl Leader {
         if info.deleted {
             return Err(gone());
         }
-        let subject = format!("$O.{}.C.{}", self.bucket, info.nuid);
+        let subject = format!("$O.{}.C.{}", self.name, info.nuid);
         let (mut bytes, mut next) = (Vec::new(), 1);
         for _ in 0..info.chunks {
-            let part = self.stream.get_first_raw_message_by_subject(&subject, next).await;
-            let part = part.map_err(|error| match error.kind() {
-                RawMessageErrorKind::NoMessageFound => gone(),
-                _ => failed(chain(&error)),
-            })?;
+            let part = first_message(&self.stream, &subject, next).await.map_err(failed)?;
+            let part = part.ok_or_else(gone)?;
             bytes.extend_from_slice(&part.payload);
             next = part.sequence + 1;
             if bytes.len() as u64 > *length {
