@@ -48,7 +48,7 @@ impl ClusterBuilder {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let driver = self.start(move |result| drop(sender.send(result)))?;
         let shared = receiver.recv().map_err(|_| ended())??;
-        Ok(Cluster::new(shared, driver))
+        Ok(Cluster { shared, driver: Some(driver) })
     }
 
     /// Connects like [`connect`](Self::connect), without blocking the thread. Works with any
@@ -60,7 +60,7 @@ impl ClusterBuilder {
         let (sender, receiver) = oneshot::channel();
         let driver = self.start(move |result| drop(sender.send(result)))?;
         let shared = receiver.await.map_err(|_| ended())??;
-        Ok(Cluster::new(shared, driver))
+        Ok(Cluster { shared, driver: Some(driver) })
     }
 
     /// Starts the thread of the driver, which reports that it has connected.

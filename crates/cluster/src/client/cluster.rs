@@ -38,9 +38,9 @@ use crate::error::ClusterError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Cluster {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// `None` once it is closed.
-    driver: Option<JoinHandle<()>>,
+    pub(super) driver: Option<JoinHandle<()>>,
 }
 
 impl Cluster {
@@ -57,14 +57,6 @@ impl Cluster {
     /// [`Endpoint::from_env`](crate::Endpoint::from_env).
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder::default()
-    }
-
-    pub(super) fn new(shared: Arc<Shared>, driver: JoinHandle<()>) -> Self {
-        Self { shared, driver: Some(driver) }
-    }
-
-    pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
     }
 
     /// Submits a task; see [`ClusterTask::submit`].

@@ -31,10 +31,7 @@ pub struct DeadLetters<'cluster> {
 }
 
 /// Some dead letters, and the sequence behind them if there may be more.
-struct Page {
-    letters: VecDeque<DeadLetter>,
-    next: Option<u64>,
-}
+type Page = (VecDeque<DeadLetter>, Option<u64>);
 
 impl Cluster {
     /// Returns the tasks that were given up because they have killed as many workers or nodes as
@@ -53,7 +50,7 @@ impl Cluster {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn dead_letters(&self) -> DeadLetters<'_> {
-        DeadLetters { shared: self.shared(), page: VecDeque::new(), next: Some(1) }
+        DeadLetters { shared: &self.shared, page: VecDeque::new(), next: Some(1) }
     }
 
     /// Submits a task again that was given up, with its history forgotten.
@@ -67,7 +64,7 @@ impl Cluster {
     /// If the server does not answer, or the queue is full. The call may then be repeated.
     pub fn requeue(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
         let letter = letter.clone();
-        self.shared().ask(LOOK, move |server| async move { server.requeue(&letter).await })
+        self.shared.ask(LOOK, move |server| async move { server.requeue(&letter).await })
     }
 
     /// Removes a dead letter. Its task keeps the outcome that it was given up. Returns `false` if
@@ -77,8 +74,7 @@ impl Cluster {
     /// If the server does not answer.
     pub fn remove_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
         let letter = letter.clone();
-        self.shared()
-            .ask(LOOK, move |server| async move { server.remove_dead_letter(&letter).await })
+        self.shared.ask(LOOK, move |server| async move { server.remove_dead_letter(&letter).await })
     }
 }
 
@@ -90,7 +86,7 @@ impl Iterator for DeadLetters<'_> {
             let from = self.next.take()?;
             let page = move |server: Server| async move { server.dead_letters(from).await };
             match self.shared.ask(LOOK, page) {
-                Ok(page) => (self.page, self.next) = (page.letters, page.next),
+                Ok(page) => (self.page, self.next) = page,
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -110,14 +106,14 @@ impl Server {
                 let stream = self.stream(&self.names().history_stream()).await?;
                 first_message(&stream, &self.names().all("dead"), next).await
             });
-            let Some(message) = found.await? else { return Ok(Page { letters, next: None }) };
+            let Some(message) = found.await? else { return Ok((letters, None)) };
             next = message.sequence + 1;
             match DeadLetter::read(&message) {
                 Ok(letter) => letters.push_back(letter),
                 Err(reason) => tracing::warn!(reason, "a dead letter cannot be read"),
             }
         }
-        Ok(Page { letters, next: Some(next) })
+        Ok((letters, Some(next)))
     }
 
     /// Returns `true` if the letter is in its stream. The leader answers, because its followers may
@@ -215,9 +211,9 @@ mod tests {
             let (subject, letter) = (real.names().dead(&key), letter.to_bytes().unwrap());
             real.jetstream.publish(subject, letter).await.unwrap().await.unwrap();
             let jetstream = StaleServer::start(&nats.url(), Consumers::Done { delivered: 0 }).await;
-            let page = Server { jetstream, ..real }.dead_letters(1).await.unwrap();
-            assert_eq!(page.letters.iter().map(|letter| &letter.key).collect::<Vec<_>>(), [&key]);
-            assert!(page.next.is_none());
+            let (letters, next) = Server { jetstream, ..real }.dead_letters(1).await.unwrap();
+            assert_eq!(letters.iter().map(|letter| &letter.key).collect::<Vec<_>>(), [&key]);
+            assert!(next.is_none());
         });
     }
 }
