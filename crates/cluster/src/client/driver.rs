@@ -104,23 +104,14 @@ enum Report {
     Put { ticket: Ticket, result: Result<(Publication, Body), String> },
     /// The outcome of an earlier run was searched for.
     Looked { ticket: Ticket, found: Result<Option<Bytes>, String> },
-    /// The items of outcomes were read from the object store.
-    Read { tickets: Vec<Ticket>, source: Source, outcome: Result<OutcomeMessage, String> },
+    /// The items of outcomes were read from the object store. The machine learns the fact.
+    Read { tickets: Vec<Ticket>, fact: Fact, outcome: Result<OutcomeMessage, String> },
     /// A task was searched for that has waited for long.
     Searched { ticket: Ticket, found: Result<Located, String> },
     /// The outcomes before this one were removed.
     Purged(PurgeMark),
     /// A lane could not be opened.
     LaneFailed(Lane, String),
-}
-
-/// The way in which an outcome was learned.
-#[derive(Debug, Clone, Copy)]
-enum Source {
-    /// It was delivered.
-    Delivered,
-    /// It was searched for, and found.
-    Looked,
 }
 
 impl Driver {
@@ -264,9 +255,7 @@ impl Driver {
                 self.handle(ticket, Fact::Published(Err(RefusalKind::Other(reason)))).await;
             }
             Report::Looked { ticket, found } => self.looked(ticket, found).await,
-            Report::Read { tickets, source, outcome } => {
-                self.deliver(&tickets, source, outcome).await;
-            }
+            Report::Read { tickets, fact, outcome } => self.deliver(&tickets, fact, outcome).await,
             Report::Searched { ticket, found } => self.searched(ticket, found).await,
             Report::Purged(mark) => self.purge.removed(mark, now()),
             Report::LaneFailed(lane, reason) => {

@@ -8,7 +8,7 @@ use brigade_task::TaskError;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 
-use super::{AT_A_TIME, Driver, Followed, PURGE_PATIENCE, Record, Report, Source};
+use super::{AT_A_TIME, Driver, Followed, PURGE_PATIENCE, Record, Report};
 use crate::client::follower::{Follower, MessageMeaning};
 use crate::client::machine::{Fact, Found, Ticket};
 use crate::client::purge::PurgeMark;
@@ -18,6 +18,9 @@ use crate::client::{failure, record};
 use crate::clock::{Monotonic, now};
 use crate::message::{Body, Items, OutcomeMessage, item_outcome};
 use crate::names::{Origin, TaskKey};
+
+/// The recorded outcome was searched for, and found.
+const FOUND: Fact = Fact::Looked { is_found: true };
 
 impl Driver {
     /// Follows the outcomes of an origin, unless it does already.
@@ -116,7 +119,7 @@ impl Driver {
                     self.purge.received(self.followers[at].follower.last(), now);
                 }
                 if tickets.iter().any(|ticket| self.records.contains_key(ticket)) {
-                    self.receive(tickets, Source::Delivered, &message.payload).await;
+                    self.receive(tickets, Fact::Outcome, &message.payload).await;
                 }
             }
         }
@@ -135,9 +138,9 @@ impl Driver {
 
     pub(super) async fn looked(&mut self, ticket: Ticket, found: Result<Option<Bytes>, String>) {
         match found {
-            Ok(Some(message)) => self.receive(vec![ticket], Source::Looked, &message).await,
+            Ok(Some(message)) => self.receive(vec![ticket], FOUND, &message).await,
             Ok(None) => self.handle(ticket, Fact::Looked { is_found: false }).await,
-            Err(reason) => self.deliver(&[ticket], Source::Looked, Err(reason)).await,
+            Err(reason) => self.deliver(&[ticket], FOUND, Err(reason)).await,
         }
     }
 
@@ -176,12 +179,12 @@ impl Driver {
         };
         self.handle(ticket, Fact::Searched(found)).await;
         if let Some(message) = outcome {
-            self.receive(vec![ticket], Source::Delivered, &message).await;
+            self.receive(vec![ticket], Fact::Outcome, &message).await;
         }
     }
 
-    /// Reads an outcome, perhaps in the object store.
-    async fn receive(&mut self, tickets: Vec<Ticket>, source: Source, message: &Bytes) {
+    /// Reads an outcome, perhaps in the object store, and delivers it with the fact.
+    async fn receive(&mut self, tickets: Vec<Ticket>, fact: Fact, message: &Bytes) {
         match OutcomeMessage::from_bytes(message) {
             Ok(outcome) if matches!(outcome.body, Body::Stored(_)) => {
                 let server = self.server.clone();
@@ -195,11 +198,11 @@ impl Driver {
                     let read = read.map_err(|error| error.to_string());
                     let outcome =
                         read.map(|items| OutcomeMessage { body: Body::Inline(items), ..outcome });
-                    Report::Read { tickets, source, outcome }
+                    Report::Read { tickets, fact, outcome }
                 }));
             }
-            Ok(outcome) => self.deliver(&tickets, source, Ok(outcome)).await,
-            Err(error) => self.deliver(&tickets, source, Err(error.to_string())).await,
+            Ok(outcome) => self.deliver(&tickets, fact, Ok(outcome)).await,
+            Err(error) => self.deliver(&tickets, fact, Err(error.to_string())).await,
         }
     }
 
@@ -208,11 +211,11 @@ impl Driver {
         record.is_some_and(|record| record.task.key.origin.is_batch())
     }
 
-    /// Passes an outcome to the submissions that it belongs to.
+    /// Passes an outcome to the submissions that it belongs to, and the fact to the machine.
     pub(super) async fn deliver(
         &mut self,
         tickets: &[Ticket],
-        source: Source,
+        fact: Fact,
         outcome: Result<OutcomeMessage, String>,
     ) {
         for &ticket in tickets {
@@ -221,11 +224,7 @@ impl Driver {
             {
                 record.deliver(&outcome);
             }
-            let event = match source {
-                Source::Delivered => Fact::Outcome,
-                Source::Looked => Fact::Looked { is_found: true },
-            };
-            self.handle(ticket, event).await;
+            self.handle(ticket, fact.clone()).await;
         }
     }
 }
