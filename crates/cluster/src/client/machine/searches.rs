@@ -9,7 +9,6 @@
 //! lost tasks, the next ones follow at once.
 
 use std::collections::BTreeMap;
-use std::ops::Bound::{Excluded, Unbounded};
 use std::time::Duration;
 
 use super::{Action, Completion, EndHalf, Found, Submission, TaskHalf, Ticket};
@@ -32,8 +31,8 @@ const PASSED_OVER: usize = 16 * 1024;
 pub(super) struct Searches {
     /// Time of the next round; `None` without submissions.
     next: Option<Monotonic>,
-    /// The submission at which the last round ended.
-    last: Option<Ticket>,
+    /// The next round begins with this submission, or with the first one behind it.
+    from: Ticket,
     /// Searches of this round without a result.
     outstanding: usize,
     /// `true` if this round has not found a task.
@@ -77,26 +76,18 @@ impl Searches {
             return;
         }
         self.next = Some(now + ROUND);
-        let mut passed_over = 0;
-        let mut ticket = self.last;
-        let begun = actions.len();
-        while passed_over < PASSED_OVER.min(submissions.len()) && actions.len() - begun < AT_A_TIME
-        {
-            passed_over += 1;
-            let next = ticket.and_then(|last| {
-                submissions.range_mut((Excluded(last), Unbounded)).next().map(|(next, _)| *next)
-            });
-            ticket = next.or_else(|| submissions.keys().next().copied());
-            let submission =
-                ticket.and_then(|ticket| Some((ticket, submissions.get_mut(&ticket)?)));
-            let Some((ticket, submission)) = submission else { break };
-            if submission.is_overdue(now) {
-                submission.search.is_outstanding = true;
-                self.outstanding += 1;
-                actions.push(submission.searching(now, ticket));
-            }
+        let mut last = None;
+        let around = submissions.range(self.from..).chain(submissions.range(..self.from));
+        let passed_over = around.take(PASSED_OVER).inspect(|(ticket, _)| last = Some(**ticket));
+        let overdue = passed_over.filter(|(_, submission)| submission.is_overdue(now));
+        let overdue: Vec<Ticket> = overdue.map(|(ticket, _)| *ticket).take(AT_A_TIME).collect();
+        self.from = last.map_or(0, |last| last + 1);
+        for ticket in overdue {
+            let Some(submission) = submissions.get_mut(&ticket) else { continue };
+            submission.search.is_outstanding = true;
+            self.outstanding += 1;
+            actions.push(submission.searching(now, ticket));
         }
-        self.last = ticket;
     }
 
     /// Notes the result of a search.
