@@ -12,7 +12,7 @@ use super::{Finding, published};
 use crate::checkout::{Checkout, File, root};
 
 /// The most lines of code that the published crates have together. It is never raised.
-const SUM: usize = 74_166;
+const SUM: usize = 73_931;
 
 /// The lines below the sum, or a budget, at which it has to be lowered.
 const SLACK: usize = 200;
@@ -36,7 +36,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("base", 900),
     ("brigade", 200),
     ("cli", 9770),
-    ("cluster", 9050),
+    ("cluster", 8670),
     ("codec", 1360),
     ("cores", 3410),
     ("crash", 1200),

@@ -37,7 +37,7 @@ pub(super) struct Chunks {
     waiting: Arc<Mutex<Receiver<Chunk>>>,
     ended: UnboundedSender<EndedRun>,
     threads: usize,
-    /// Whether the chunks are taken, until they are known to have ended.
+    /// `true` for chunks that are taken, until they are known to have ended.
     are_taken: HashMap<Token, Arc<AtomicBool>>,
 }
 
