@@ -75,7 +75,7 @@ fn ipc_reports_that_it_needs_a_single_thread() {
 
 #[test]
 fn a_sandbox_reports_that_it_needs_a_single_thread() {
-    let pool = builder(1).sandbox(Sandbox::strict()).build().unwrap();
+    let pool = builder(1).link(Link::Ring).sandbox(Sandbox::strict()).build().unwrap();
     let error = outcome(pool.submit(sleeps, 1).unwrap()).unwrap_err();
     let TaskErrorKind::PoolBroken { reason } = error.kind() else { panic!("{error:?}") };
     assert!(reason.contains("it has 2 threads"), "{reason:?}");

@@ -474,7 +474,8 @@ fn a_complete_value_is_not_late_while_it_is_copied() {
         while begin.elapsed() + Duration::from_millis(60) < limit {}
         value
     }
-    let pool = pool(1);
+    // Over ipc, a worker encodes it.
+    let pool = builder(1).link(Link::Ring).build().unwrap();
     let mut limit = Duration::from_millis(750);
     // A worker that is slow, or gets no core at the end, is late indeed.
     wait_until("a value just in time", BOUND, || {

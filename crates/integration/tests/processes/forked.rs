@@ -224,8 +224,9 @@ fn stuck_before_its_first_task() -> (Pool, Handle<u64>) {
     let variables: Vec<_> = variables.collect();
     for _ in 0..50 {
         let variables = variables.clone();
-        let pool = forked().env_per_slot(move |_| variables.clone()).start_timeout(LIMIT);
-        let pool = pool.build().unwrap();
+        // Over ipc, a worker answers first.
+        let pool = forked().link(Link::Ring).env_per_slot(move |_| variables.clone());
+        let pool = pool.start_timeout(LIMIT).build().unwrap();
         works(&pool);
         let known: HashSet<u32> = processes::children().into_iter().collect();
         let stopper = std::thread::spawn(move || {
