@@ -244,7 +244,16 @@ mod tests {
         /// whose descriptions fit in a page, as Linux 6.12 does.
         #[expect(clippy::print_stderr, reason = "a test says what it leaves out")]
         fn start(command: &mut Command) -> Option<Self> {
-            match command.spawn() {
+            // Children of other tests have the descriptor with which the file was written, until
+            // they execute their programs.
+            let spawned = (0..10_000).find_map(|_| match command.spawn() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                    let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 });
+                    None
+                }
+                spawned => Some(spawned),
+            });
+            match spawned.expect("a program that nobody writes") {
                 Ok(child) => Some(Self(child)),
                 Err(error) if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
                     eprintln!("left out: the kernel refuses a program with 1,170 segments");
