@@ -302,6 +302,7 @@ impl Pool {
     /// drain or cancel, then terminate, then kill.
     ///
     /// It therefore returns after `timeout` and at most two stop graces, whatever the workers do.
+    /// One that crashes at that time may take another second, or a minute if its core is written.
     ///
     /// # Errors
     /// As [`shutdown`](Self::shutdown).

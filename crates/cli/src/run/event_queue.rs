@@ -145,7 +145,7 @@ impl EventQueue {
         self.lock().cut.insert(number);
     }
 
-    /// Returns `true` if nothing is lost that a job has printed, which is over.
+    /// Returns `true` if nothing is lost that a job has printed. The job is over, and forgotten.
     pub(super) fn is_whole(&self, number: u64) -> bool {
         !self.lock().cut.remove(&number)
     }
